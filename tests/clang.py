@@ -1,7 +1,7 @@
-"""clang.py BUILD [JOBS]: compiles the product with clang, as BUILD compiles it, without making anything. Warnings are
-errors, also those of locks: a member that says which mutex guards it (ring/base/mutex.hpp) is used with that mutex
-locked. No class may be larger than class_sizes.py allows. Ends with 77 where clang is missing, or if BUILD has no
-compile_commands.json.
+"""clang.py BUILD [JOBS]: compiles the product with clang, with the flags of BUILD, and makes no files. Warnings are
+errors. This includes warnings about locks: a member whose declaration names its mutex (ring/base/mutex.hpp) may only be
+used with that mutex locked. No class may be larger than class_sizes.py allows. Ends with 77 where clang is missing, or
+if BUILD has no compile_commands.json.
 """
 import concurrent.futures
 import json
@@ -16,15 +16,15 @@ import class_sizes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = ("ring", "gpu", "rendezvous", "trainer", "bench")
-# Asio looks for coroutines under names of later versions of clang.
+# Asio tests for coroutines by macros that only later versions of clang define.
 FLAGS = ["-fsyntax-only", "-Wthread-safety", "-Werror", "-Wno-unknown-warning-option",
          "-Wno-unused-command-line-argument", "-DASIO_HAS_CO_AWAIT=1", "-DASIO_HAS_STD_COROUTINE=1"]
 
 
 def is_product(file, build):
-    """Excludes CUDA, which has another compiler.
+    """True for files of the product that clang can check. Excludes CUDA files, which have another compiler.
 
-    Excludes the benchmark for other libraries, which has the same sources.
+    Excludes the benchmarks of other libraries, which are built from the same sources.
     """
     for folder in (build, ROOT):
         if file.is_relative_to(folder):

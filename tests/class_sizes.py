@@ -1,11 +1,11 @@
 """Reads the sizes of classes from clang's -ast-dump: how many methods and data members each class declares."""
 import re
 
-# clang prints the project's namespaces, and all that they have.
+# clang prints only the project's namespaces with their content.
 FLAGS = ["-fno-color-diagnostics", "-Xclang", "-ast-dump", "-Xclang", "-ast-dump-filter=anello::"]
 LIMIT = 60
 API = "anello::Group"  # has a method for each form of each collective
-# By full name, larger ones with their sizes, which may only shrink. There is none.
+# Classes above the limits: the full name, and the size, which may only shrink. At present there is no such class.
 LARGER = {}
 
 _DECLARATION = re.compile(r"([ |`-]*)(\w+Decl) 0x[0-9a-f]+ (.*)")
@@ -41,7 +41,7 @@ def sizes_in(dump):
 
 
 def complaints(sizes):
-    """Complaints about classes that are too large, and about rows of the list that could be lower."""
+    """Complaints about classes that are too large, and about rows of LARGER whose numbers could be lower."""
     out = []
     for name, size in sorted(sizes.items()):
         limit = size if name == API else LARGER.get(name, LIMIT)

@@ -119,7 +119,7 @@ TEST_F(AgendaLists, AJoinOfAllIsNotHeldBack) {
   EXPECT_FALSE(world_.decisions(3)[0].mine);
 }
 
-// Rank 1 of two gets decisions that no rank 0 makes.
+// In a group of two, rank 1 gets decisions that a correct rank 0 never sends.
 TEST(AgendaListsMessages, AListMustBeWholeAndOfAllreduces) {
   const auto message_of = [](Item::Type type, const std::string& key, const Description& description) {
     Writer out;

@@ -167,7 +167,7 @@ TEST(Agenda, ADifferenceToTheLastTimeIsFoundToo) {
             "rank 0 has shape (4,), rank 1 has (5,); 2 of 3 ranks agree with rank 0");
 }
 
-// The choice of these ranks does not matter. Also tries trees of several levels.
+// Which ranks are outside of the majority does not matter. The test also uses trees of several levels.
 TEST(Agenda, BlamesTheRanksOutsideOfAMajority) {
   for (const int ranks : {3, 4, 5, 9, 20})
     for (int odd = 0; odd < ranks; odd++) {
@@ -195,7 +195,7 @@ TEST(Agenda, BlamesNobodyWithoutAMajority) {
   }
 }
 
-// There are more different descriptions than fit into a report.
+// The ranks have more different descriptions than fit into a report.
 TEST(Agenda, FindsAMajorityAmongMany) {
   constexpr int kRanks = 101;
   WorldOfAgendas world(kRanks);
@@ -205,7 +205,7 @@ TEST(Agenda, FindsAMajorityAmongMany) {
   EXPECT_EQ(world.decisions(0).back().refusal->culprit, 1);
 }
 
-// Rank 0 decides at once when the others have joined: first everything that it has held back, and then its join.
+// Rank 0 decides at once when the others have joined: first all operations that it has held back, and then its join.
 TEST(Agenda, ReportsThatWereHeldBackFollowInOrder) {
   for (const int refusals : {1, 2, 3}) {
     WorldOfAgendas world(2);
@@ -283,7 +283,7 @@ TEST(Agenda, JoinedRanksTakePartInReductionsUntilAllHaveJoined) {
   for (int rank = 0; rank < 4; rank++) EXPECT_EQ(keys(world.decisions(rank)).back(), "allreduce #0 after join 1");
 }
 
-// The others also fail if the rank goes on before they have reached that operation.
+// One rank refuses an operation and goes on. The operation also fails on ranks that reach it only later.
 TEST(Agenda, WhatOneRankRefusesFailsOnAllAndCountsAsSubmitted) {
   WorldOfAgendas world(4);
   EXPECT_TRUE(world[3].refuse("x", Verb::allreduce, "it is wrong"));

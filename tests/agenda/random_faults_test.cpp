@@ -71,7 +71,7 @@ class Trial {
       }
   }
 
-  // `hangs` is set if a rank waited for too long.
+  // Sets `hangs` if a rank waited for too long.
   void run(World& world) {
     const auto scheduler = Scheduler::make(world);
     const bool faulty = world.rank() == faulty_;
@@ -137,7 +137,7 @@ class Trial {
     return true;
   }
 
-  // Returns false if it failed together with the world.
+  // Returns false if the operation failed together with the world.
   bool is_right(World& world, std::size_t k, NamedOperation& operation, const Values& values) {
     if (const auto error = operation.error()) {
       EXPECT_EQ(error->rank(), faulty_) << error->what();

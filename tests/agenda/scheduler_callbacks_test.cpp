@@ -1,4 +1,4 @@
-// Callbacks of named operations: each is called once, when its operation is done, in whichever way it ends.
+// Callbacks of named operations: each is called once, when its operation has succeeded or failed.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -170,7 +170,7 @@ TEST(SchedulerCallbacks, MayNotWait) {
   });
 }
 
-// The operation does not start, and the world goes on.
+// The refused operation does not start, and the world goes on.
 TEST(SchedulerCallbacks, ReceiveARefusal) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> values(std::size_t(world.rank()) + 2, 1), others{1};
@@ -184,7 +184,7 @@ TEST(SchedulerCallbacks, ReceiveARefusal) {
   });
 }
 
-// One operation is under way or done, and another one is never decided.
+// When the world fails, one operation is under way or done, and rank 0 has not decided another one.
 TEST(SchedulerCallbacks, ReceiveTheVerdictOfAWorldThatFails) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     const auto scheduler = Scheduler::make(world);

@@ -22,7 +22,7 @@ TEST(Scheduler, AWorldThatFailsFailsWhatWaits) {
     const auto never =
         scheduler->submit({.verb = Verb::allgather, .name = text(world.rank()), .inputs = {view_of(tensor)}});
     EXPECT_TRUE(scheduler->wait(*never));
-    EXPECT_TRUE(scheduler->wait(*operation));  // it may be under way, and uses the tensor until it is done
+    EXPECT_TRUE(scheduler->wait(*operation));  // an operation under way uses the tensor until the end
     throw Error(never->error().value_or(Error(ErrorCode::file, "nothing")));
   });
   for (const Told& each : told) {
@@ -53,7 +53,7 @@ TEST(Scheduler, AnOperationThatNeverGetsAllRanksEndsAtTheLimit) {
   }
 }
 
-// Tries this with and without a connection between that rank and the ranks that need it.
+// A rank leaves while others need it: once with, and once without a connection between it and them.
 TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   for (const bool connected : {false, true}) {
     const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
@@ -74,8 +74,8 @@ TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   }
 }
 
-// When rank 0 submits, it already has the other rank's report, so it decides at once. When it leaves, it has not sent
-// the decision yet.
+// When rank 0 submits, it already has the other rank's report, so it decides at once. When rank 0 leaves, it has not
+// sent the decision yet.
 TEST(Scheduler, ADecisionReachesTheOthersBeforeThisRankLeaves) {
   run_world(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);

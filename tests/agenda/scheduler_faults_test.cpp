@@ -1,5 +1,5 @@
 // Named operations on a rank that has no memory or descriptor left, or whose program makes a mistake of its own. The
-// operations end on all ranks, and are never mistaken for each other.
+// operations end on all ranks, and no operation is mistaken for another.
 #include <atomic>
 #include <thread>
 
@@ -18,9 +18,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr std::size_t kElements = 25'600;  // 100 KiB: memory that ranks share
-constexpr seconds kHang{60};               // longer than any operation here
+constexpr seconds kHang{60};               // longer than any operation in this file takes
 
-// Returns the operation's error; `timed_out` if it did not end.
+// Returns the operation's error; `timed_out` if the operation did not end.
 std::optional<Error> outcome(World& world, Scheduler& scheduler, const Scheduler::Handle& operation) {
   if (scheduler.wait(*operation, steady_clock::now() + kHang)) return operation->error();
   world.abort("an operation hangs");
@@ -32,7 +32,7 @@ NamedCall reduce_scatter_of(std::vector<int>& values, std::string_view name, dou
   return {.verb = Verb::reduce_scatter, .name = name, .inputs = {view_of(values)}, .prescale = prescale};
 }
 
-// y must not be reduced with the other rank's x.
+// One rank has no memory for x. Its y must not be reduced with the other rank's x.
 TEST(SchedulerFaults, WhatOneRankHasNoMemoryForFailsAlone) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<int> x(kElements, 1), y(kElements, 100);
@@ -74,8 +74,8 @@ TEST(SchedulerFaults, AnOutputThatOneRankCannotMakeEndsTheWorld) {
   }
 }
 
-// Rank 1 runs out of memory at that place of its wait, and then cannot even allocate the text of an error. It may leave
-// before its control plane has reported the error.
+// Rank 1 runs out of memory while it waits, and then cannot even allocate the text of an error. Rank 1 may leave before
+// its control plane has reported the error.
 TEST(SchedulerFaults, ARankWithoutAnyMemoryEndsWhatItWaitsFor) {
   for (const int place : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
     SCOPED_TRACE(place);
@@ -129,7 +129,7 @@ TEST(SchedulerFaults, ARankThatJoinsWithoutMemoryEndsTheWorld) {
   }
 }
 
-// Two ranks take different operations for the next one. The cause does not matter.
+// Two ranks start different operations as the next one of the group. How this came about does not matter.
 TEST(SchedulerFaults, OperationsOutOfStepAreAMismatchBeforeAnythingMoves) {
   const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
     std::vector<float> values(1000, float(world.rank()));
@@ -180,7 +180,7 @@ TEST(SchedulerFaults, ACallThatOneRankRefusesFailsOnAllRanks) {
   });
 }
 
-// A callback may not wait. The operation that it wanted to wait for still goes on, on all ranks.
+// A callback may not wait: the wait is refused, but the operation still goes on, on all ranks.
 TEST(SchedulerFaults, ARefusedWaitDoesNotStrandTheOperation) {
   std::atomic<bool> has_callback = false, refused = false;
   run_agendas(2, [&](World& world, Scheduler& scheduler) {

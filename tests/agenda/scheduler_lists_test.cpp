@@ -1,5 +1,5 @@
-// Operations that all ranks carry out as one list must give the same bits as separate operations, and each must have
-// its own end.
+// Operations that all ranks carry out as one list must give the same bits as separate operations. Each must succeed or
+// fail by itself.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 using Handles = std::vector<Scheduler::Handle>;
 
-// Lets all ranks decide the operations in one message: all other ranks have reported them before rank 1 does.
+// Lets rank 0 decide all operations in one message: rank 1 reports them only after all other ranks.
 Handles together(World& world, Scheduler& scheduler, const std::function<Handles(bool waits)>& submit) {
   Handles handles;
   if (world.rank() != 1) handles = submit(false);
@@ -165,7 +165,8 @@ TEST_P(ListsInWorldsOf, ManySmallOnesAreOneOperation) {
   });
 }
 
-// Small operations, and among them one of another kind, one that differs between ranks, and one with large tensors.
+// Submits small operations, and among them an operation of another kind, one that differs between ranks, and one with
+// large tensors.
 TEST_P(ListsInWorldsOf, EachOfMixedOperationsHasItsOwnEnd) {
   run([](World& world, Scheduler& scheduler) {
     if (world.size() == 1) return;
@@ -200,7 +201,8 @@ TEST_P(ListsInWorldsOf, EachOfMixedOperationsHasItsOwnEnd) {
   });
 }
 
-// A program must not do this. Even then, the other operations of the list must have their results.
+// A program must not use one tensor in two operations. If it does, the other operations of the list must still have
+// their results.
 TEST_P(ListsInWorldsOf, ATensorOfTwoOperationsHarmsNoOther) {
   run([](World& world, Scheduler& scheduler) {
     std::vector<float> twice(100, float(world.rank())), before(10, 1), after(10, 2);
@@ -246,7 +248,7 @@ TEST_P(ListsInWorldsOf, SmallOnesThatWaitForALargeOneBecomeOneList) {
   });
 }
 
-// Lists of a group that has only some of the ranks.
+// The group has only some of the world's ranks.
 TEST(SchedulerLists, OfAGroup) {
   run_world(4, [](World& world) {
     const bool inside = world.rank() != 1;

@@ -119,7 +119,7 @@ TEST_P(SchedulerInWorldsOf, EveryVerb) {
   });
 }
 
-// Out of place and in place, mixed types, factors of integers and of floats.
+// The list has operations in place and out of place, of several types, with factors for integers and for floats.
 TEST_P(SchedulerInWorldsOf, AListIsReducedAsOne) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     const int n = world.size();
@@ -275,7 +275,6 @@ TEST(Scheduler, TwoSchedulersAndTheGroupDoNotWaitForEachOther) {
   });
 }
 
-// The pending operations fail on every rank with the verdict.
 TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
   run_agendas(2, [](World&, Scheduler& scheduler) {
     std::vector<float> tensor(3), other(4);

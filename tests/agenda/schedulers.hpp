@@ -25,7 +25,7 @@ std::vector<T> output(NamedOperation& operation, std::size_t index = 0) {
   return copy;
 }
 
-// Runs `program` with the ranks' schedulers in a world, which end in good order.
+// Runs `program` on each rank of a world, with the rank's scheduler. The schedulers end in good order.
 inline void run_agendas(int ranks, const std::function<void(World&, Scheduler&)>& program,
                         const Settings& settings = Settings::from_environment()) {
   run_world(

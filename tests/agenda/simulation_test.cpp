@@ -28,7 +28,7 @@ struct Expected {
 
 // The operations of the ranks between two joins.
 struct Round {
-  // Operations that are not yet submitted; only those of one name have an order.
+  // By rank: the operations not yet submitted. Only operations of the same name have an order.
   std::vector<std::vector<Submission>> of_rank;
   std::map<std::string, std::vector<Expected>> all;  // by key without its number
 };
@@ -139,7 +139,7 @@ class Job {
     return true;
   }
 
-  // Threads submit in any order; operations of one name follow each other.
+  // Threads submit in any order, except that operations of one name keep their order.
   void act(int rank) {
     if (world_.is_dead(rank) || joined_[std::size_t(rank)]) return;
     auto& left = round_.of_rank[std::size_t(rank)];
@@ -235,7 +235,7 @@ class Job {
           << decision.key << other;
   }
 
-  // All ranks must have the same decisions in the same order. After a death, some ranks may lack the last ones.
+  // All ranks must have the same decisions in the same order. After a death, some ranks may lack the last decisions.
   void check_same(int rank) {
     const auto &first = world_.decisions(0), &mine = world_.decisions(rank);
     EXPECT_TRUE(dead() || first.size() == mine.size());
@@ -254,8 +254,8 @@ class Job {
   Random random_;
   WorldOfAgendas world_;
   Round round_;
-  // How many operations of each name a rank leaves out before it joins. The number is equal for all names, because
-  // otherwise two ranks could each wait for the other to join.
+  // By rank: how many operations of each name it leaves out because it joins before them. The number is equal for all
+  // names, because otherwise two ranks could each wait for the other to join.
   std::vector<int> early_;
   std::vector<bool> joined_;
   std::vector<std::size_t> begun_;  // decisions before this round, by rank

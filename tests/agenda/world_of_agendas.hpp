@@ -47,7 +47,7 @@ class WorldOfAgendas {
     }
   }
 
-  // Delivers one message of a random pair. False if none is under way.
+  // Delivers one message of a random pair of ranks. Returns false if no message is under way.
   bool deliver(Random& random) {
     std::vector<std::pair<int, int>> pairs;
     for (const auto& [pair, messages] : under_way_)
@@ -79,7 +79,7 @@ class WorldOfAgendas {
     while (deliver(random));
   }
 
-  // Ends the rank's process: its messages under way may still arrive, in part.
+  // Ends the rank's process. Some of its messages under way may still arrive.
   void kill(int rank, Random& random) {
     lost_[std::size_t(rank)] = true;
     for (auto& [pair, messages] : under_way_)

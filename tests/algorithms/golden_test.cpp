@@ -1,8 +1,9 @@
 // Plans as they are printed. A file of golden/ holds the plans of all ranks of the operation that its name describes:
 //   <algorithm or collective>.<ranks>x<count>[.root<r>][.slab<elements>][.hosts<ranks>+<ranks>...]
 //   [.<algorithm that keeps rank order>].txt
-// Each was read and found right by hand; a difference is a change of the messages. ANELLO_GOLDEN=write rewrites the
-// files, keeps their first lines that begin with '#', and adds files for operations without one.
+// A person has checked each file. If a plan differs from its file, the messages of the operation have changed.
+// ANELLO_GOLDEN=write rewrites the files, keeps their first lines that begin with '#', and adds files for operations
+// without one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

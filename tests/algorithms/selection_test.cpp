@@ -165,7 +165,7 @@ TEST(ChooseOfCollectives, FollowsTheSimulator) {
   EXPECT_EQ(taken(Kind::barrier, 4, 16, 0), name(choose({.world = 16, .hosts = 4, .bytes = 1}).algorithm));
 }
 
-// Containers of one machine, with several ranks in each, or with one.
+// The hosts are containers of one machine, with one rank or several ranks in each.
 TEST(Choose, PassesRoundHostsThatShareCores) {
   const auto taken = [](int hosts, int ranks, std::uint64_t bytes, bool rank_order = false) {
     return std::string(name(choose({.world = hosts * ranks,
@@ -281,7 +281,7 @@ TEST(SelectionTable, HasNoRuleThatIsNeverTaken) {
   }
 }
 
-// Larger buffers have more and larger slabs; with few hosts from 64 KiB on.
+// Larger buffers have more and larger slabs. With few hosts, buffers have several slabs from 64 KiB on.
 TEST(Choose, SlabsOfTwoLevelsOverlap) {
   Facts facts{.world = 16, .hosts = 2, .elem_bytes = 4};
   const auto slab_bytes = [&](std::uint64_t bytes) {

@@ -13,7 +13,7 @@
 namespace anello::algorithms {
 namespace {
 
-// In elements: the most that one host sends, and the most that one host receives.
+// Numbers of elements: the most that any host sends, and the most that any host receives.
 struct Traffic {
   std::uint64_t out = 0, in = 0;
 };
@@ -67,7 +67,8 @@ Facts facts_of(const Layout& layout, std::uint64_t bytes) {
           .elem_bytes = 4};
 }
 
-// The minimum is 2(h-1)/h of the elements. The count can be divided among all ranks, and there are no slabs.
+// The minimum for h hosts is 2(h-1)/h of the elements. In this test the count can be divided among all ranks, and there
+// are no slabs.
 TEST(Traffic, IsTheLeastWhateverTheLayout) {
   for (const Layout& layout : layouts()) {
     const auto hosts = std::uint64_t(layout.count());
@@ -94,8 +95,9 @@ TEST(Traffic, TheRingFollowsHostsWhateverTheRanksNumbers) {
     EXPECT_EQ(leaves_a_host(layout, Algorithm::ring, 1600), 2 * 15 * 100U) << layout.name;
 }
 
-// The least that must leave or enter the busiest host if there are N elements: for most collectives everything that the
-// ranks of the smallest host do not have; for a broadcast and a reduce N; for an alltoall the parts for other hosts.
+// The least number of elements that must leave or enter the busiest host, for N elements in all. For most collectives,
+// these are all elements that the ranks of the smallest host do not have; for a broadcast and a reduce all N; for an
+// alltoall the parts for other hosts.
 double least(Kind kind, const Layout& layout) {
   const Hosts hosts(layout.hosts);
   if (kind == Kind::broadcast || kind == Kind::reduce) return 1;
@@ -129,7 +131,7 @@ TEST(Traffic, OfOtherCollectivesIsTheLeastAsWell) {
 }
 
 // If hosts are unequal, small parts also go directly from the largest host to each host, and a small broadcast goes
-// down a tree, whose root sends it log2(hosts) times.
+// down a tree, whose root sends the data log2(hosts) times.
 TEST(Traffic, OfSmallPartsIsTheLeastIfHostsAreEqual) {
   for (const Layout& layout : layouts())
     for (const Kind kind : {Kind::allgather, Kind::reduce_scatter})

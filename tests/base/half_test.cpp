@@ -73,7 +73,8 @@ TYPED_TEST(HalfTest, EveryPatternHasItsValueAndComesBack) {
   }
 }
 
-// Between two neighbours, the middle goes to the even neighbour, and values beside it to the nearer one.
+// The middle between two neighbours is rounded to the even neighbour, and a value beside the middle to the nearer
+// neighbour.
 TYPED_TEST(HalfTest, RoundsToNearestEvenAtEveryBoundary) {
   for (std::uint32_t bits = 0; bits < kFormat<TypeParam>.infinity; bits++) {
     const double low = defined_value<TypeParam>(bits);

@@ -70,7 +70,7 @@ TEST(Log, SaysHowManyMessagesAreLost) {
   EXPECT_TRUE(all.ends_with("anello: warning: 999\n" + end)) << all.substr(all.size() - 200);
 }
 
-// Tries this also while a thread of the parent process is blocked in a write.
+// The test also forks while a thread of the parent process is blocked in a write.
 TEST(Log, OfAChildProcessComesOutAtOnce) {
   FullPipe pipe;
   log(Severity::warning, "parent");

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Linux gives the start of a process in hundredths of a second.
+// Linux reports the start of a process only in hundredths of a second.
 TEST(ProcessAge, GrowsAndIsThatOfThisProcessAlone) {
   const milliseconds before = process_age();
   std::this_thread::sleep_for(milliseconds(50));

@@ -35,7 +35,7 @@ std::string bytes_of(const Signature& signature) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Each property has bits of its own, so a value in these bits changes no other property.
+// Each property of a signature has bits of its own, so a change of one property changes no other.
 TEST(Signature, KeepsEachPropertyApart) {
   for (const Kind kind : kAllKinds)
     for (const DType dtype : {DType(1), kElementTypes.back(), DType(127)})

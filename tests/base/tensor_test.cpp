@@ -18,7 +18,7 @@ inline constexpr bool makes_tensor = std::is_constructible_v<Tensor, From...>;
 template <class... From>
 inline constexpr bool makes_input = std::is_constructible_v<ConstTensor, From...>;
 
-// No other types, so that none is accepted by accident.
+// These are all element types; no other type may be accepted by accident.
 static_assert(Element<f16> && Element<bf16> && Element<float> && Element<double> && Element<bool> && Element<char>);
 static_assert(Element<std::int8_t> && Element<std::int16_t> && Element<std::int32_t> && Element<std::int64_t>);
 static_assert(Element<std::uint8_t> && Element<std::uint16_t> && Element<std::uint32_t> && Element<std::uint64_t>);
@@ -28,7 +28,8 @@ static_assert(!Element<wchar_t> && !Element<char16_t> && !Element<long double> &
 __extension__ using Wide = __int128;
 static_assert(!Element<Wide> && !makes_tensor<std::vector<Wide>&> && !makes_input<std::vector<Wide>&>);
 
-// Accepts containers that live on, and views; not temporary containers, whose memory an operation would use too late.
+// A tensor may be made from a view, and from a container that lives on. A temporary container is refused, because an
+// operation would use its memory after its end.
 static_assert(makes_tensor<std::vector<float>&> && makes_tensor<std::array<int, 3>&> && makes_tensor<int (&)[3]>);
 static_assert(makes_tensor<std::span<float>> && makes_tensor<std::string&> && !makes_tensor<std::string_view>);
 static_assert(!makes_tensor<std::vector<float>> && !makes_tensor<std::array<int, 3>> && !makes_tensor<std::string>);

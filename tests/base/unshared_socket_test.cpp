@@ -86,7 +86,7 @@ TEST(UnsharedSocket, IsNothingInTheChildWhereItsNumberStaysTaken) {
   EXPECT_TRUE(is_socket(connection.mine.get()));
 }
 
-// A descriptor number that was closed belongs to the program.
+// After a close, the program may use the descriptor's number for a file of its own.
 TEST(UnsharedSocket, LeavesAFileOfTheProgramAloneThatHasItsNumber) {
   Connected connection = connected();
   const int number = connection.mine.release(), second = connection.listener.release();

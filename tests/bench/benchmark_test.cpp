@@ -19,7 +19,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Changes one element of each large output on one rank, or on the root if only the root has an output.
+// A library with wrong results: one element of each large output is wrong on one rank, or on the root if only the root
+// has an output.
 class Liar : public Ours {
  public:
   using Ours::Ours;

@@ -11,7 +11,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The fake programs print another first figure in each round.
+// In each round, the fake programs print a different first figure.
 TEST_F(Scripts, IdlePutsLibrariesBesideEachOtherWithMedians) {
   const std::string count = "echo >>\"$0.calls\"; round=$(wc -l <\"$0.calls\"); ";
   program("anello-bench", "[[ $* == 'idle --calls '*' --idle_ms 10 --late_ms 5 --operations 7' ]] && " + count +

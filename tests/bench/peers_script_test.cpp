@@ -1,4 +1,4 @@
-// bench/peers.sh and the peers that it installs, and the check that each peer uses the transport that is compared.
+// bench/peers.sh and the peers that it installs, and the check that each peer uses the intended transport.
 #include <gmock/gmock.h>
 
 #include "tests/bench/scripts.hpp"
@@ -11,7 +11,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// `sent`: two numbers, of calls out of place and in place.
+// `sent`: the numbers of bytes that a call out of place and a call in place sent.
 std::string sending(const std::string& sent, const std::string& rows) {
   return "[[ $* != *--loopback* ]] || echo '# loopback: " + sent + " bytes a call'; set -- ${*/--loopback/}; " + rows;
 }
@@ -109,7 +109,7 @@ TEST_F(Peers, OfTodaySayHowToGetThem) {
                                  HasSubstr("impi: not here; install it: bash bench/peers.sh")));
 }
 
-// The versions are those that the programs print. A fake gnuplot writes its input in place of a picture.
+// The table has the versions that the programs print. A fake gnuplot writes its input in place of a picture.
 TEST_F(Peers, AreMeasuredInEachKindWithATableAndAPicture) {
   const std::string sent =
       "[[ $ANELLO_TRANSPORT == tcp || $* == *tcp,self* || -n $MPIR_CVAR_NOLOCAL ]] && sent='9999 9999' "

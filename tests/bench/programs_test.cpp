@@ -46,7 +46,8 @@ TEST(Programs, OursMeasuresBetweenProcesses) {
   expect_rows(launch({BENCH, "allreduce", "-b", "4", "-e", "64K", "-f", "128", "-n", "3", "-w", "1"}), 3);
 }
 
-// The calls out of place and in place: 2 times 64 KiB and headers. Other programs may use the interface, too.
+// A call sends 2 times 64 KiB and headers, out of place and in place. Other programs may use the loopback interface,
+// too, so the counts may be higher.
 TEST(Programs, TheBytesOfACallOverLoopbackAreCounted) {
   const Outcome outcome = run({"env", "ANELLO_TRANSPORT=tcp", ANELLO_PROGRAM, "run", "-n", "2", "--", BENCH,
                                "allreduce", "--loopback", "-s", "64K", "-n", "20"});

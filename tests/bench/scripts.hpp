@@ -30,7 +30,8 @@ class Scripts : public ::testing::Test {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
   // Returns a line of results for each size of -s: medians out of place and in place, which are also the means unless
-  // `mean` is given. Before them, a line with the bytes that a call sent over loopback: many, as TCP sends.
+  // `mean` is given. Before these lines comes a line with the bytes that a call sent over loopback: a large number, as
+  // with TCP.
   static std::string rows(const std::string& out_of_place, const std::string& in_place, const std::string& mean = "",
                           const std::string& sent = "1000000000") {
     const auto figures = [&](const std::string& median) {

@@ -81,7 +81,7 @@ TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {
   EXPECT_THAT(outcome.out, ContainsRegex(" 4 . gloo [a-z_]+ +20\\.0 +50\\.0 +2\\.50 +2\\.50 - 2\\.50 +2\\.50\n"));
   EXPECT_THAT(outcome.out,
               ContainsRegex(" 64K . gloo ring_chunked +10\\.0 +15\\.0 +1\\.50 +1\\.50 - 1\\.50 +1\\.50\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("0 of 12 pairs were not steady"));  // every algorithm is near the best in place
+  EXPECT_THAT(outcome.out, HasSubstr("0 of 12 pairs were not steady"));  // in place, each algorithm is near the best
   const auto json = nlohmann::json::parse(std::ifstream(file));
   EXPECT_EQ(json.at("config").at("transport"), "tcp");
   ASSERT_EQ(json.at("results").size(), 4U);
@@ -197,7 +197,7 @@ TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(compare("-p gloo -r 1 -s 4,8").err, HasSubstr("gloo ring did not print figures of 4,8 bytes on 2 ranks"));
 }
 
-// Every python that the script finds is this fake, with or without PyTorch.
+// The script finds only this fake as python, with or without PyTorch.
 TEST_F(Scripts, OverlapRunsOursAndPyTorchInTurn) {
   program("anello-bench", "echo \"ours on $RANKS: $*\"");
   program("python3", R"([[ $1 != -c ]] && echo "torch on $RANKS: ${*:2}"; true)");

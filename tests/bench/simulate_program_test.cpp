@@ -44,7 +44,8 @@ TEST(Simulate, KnowsTheOtherCollectives) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr(" *ring "), HasSubstr("  tree "), HasSubstr("  halving ")));
 }
 
-// Each rank's part has at least one element, as in a measurement. The printed size is the simulated size.
+// In the simulation, as in a measurement, each rank's part has at least one element. The printed size is the size that
+// was simulated.
 TEST(Simulate, TakesAtLeastAnElementForEachPart) {
   const std::string file = ::testing::TempDir() + "anello_simulate_" + std::to_string(getpid()) + ".json";
   for (const std::string collective : {"allgather", "reduce_scatter", "gather", "scatter", "alltoall"}) {

@@ -67,8 +67,8 @@ TEST(Model, RanksOnOneCoreTakeTurns) {
   Cluster cluster = round_numbers();
   cluster.ranks_per_host = 2;
   cluster.cores = 1;
-  // 0 sends; a turn; 1 sends, and receives the message that has come meanwhile; 1's message arrives; a turn; 0
-  // receives.
+  // Rank 0 sends; a turn; rank 1 sends, and receives the message that has come meanwhile; rank 1's message arrives; a
+  // turn; rank 0 receives.
   EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::one_shot, 2, kCount).us,
                    kSend + 1000 + kSend + (kLocalWire + 10) + 1000 + kReceive + kReduce);
 }
@@ -84,8 +84,8 @@ TEST(Model, AnInterfaceTakesOneMessageAfterAnother) {
 TEST(Model, ALongMessageStreamsInSegments) {
   Cluster cluster = round_numbers();
   cluster.segment_bytes = cluster.grain_bytes = 640;
-  // There and back. The wire takes 80 for each of 10 segments, which is longer than a core needs for a segment. So the
-  // last segment is on its way when nine have passed; then it arrives, is reduced and returns alone.
+  // The data go there and back. The wire takes 80 for each of 10 segments, which is longer than a core needs for a
+  // segment. So the last segment leaves when the wire has carried nine; then it arrives, is reduced and returns alone.
   const double send = 1 + 10, receive = 1 + 10, reduce = 20;
   EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::chain, 2, kCount).us,
                    send + 10 * 80 + 100 + receive + reduce + send + 80 + 100 + receive);
@@ -94,8 +94,8 @@ TEST(Model, ALongMessageStreamsInSegments) {
 TEST(Model, AMessageIsPassedOnWhileItComes) {
   Cluster cluster = round_numbers();
   cluster.grain_bytes = 640;
-  // There and back. The message is sent at once, and the wire transfers it from its first grain on, in grains of 80.
-  // Rank 1 has processed each grain before the next one has come.
+  // The message goes there and back. It is sent at once, and the wire transfers it from its first grain on, in grains
+  // of 80. Rank 1 has processed each grain before the next grain comes.
   const double send = kMessage + 10, receive = kMessage + 10, reduce = 20;
   EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::chain, 2, kCount).us,
                    send + 100 + kWire + receive + reduce + send + 80 + 100 + receive);
@@ -104,7 +104,7 @@ TEST(Model, AMessageIsPassedOnWhileItComes) {
 TEST(Model, WhoIsLateDoesMoreAtATime) {
   Cluster cluster = round_numbers();
   cluster.grain_bytes = 640;
-  cluster.message_us = 300;  // longer than three grains take to arrive, so that it must not count for each grain
+  cluster.message_us = 300;  // longer than three grains take; must not count for each grain
   const double late = simulated(cluster, Algorithm::chain, 2, kCount).us;
   cluster.segment_bytes = 640;
   EXPECT_LT(late, 0.7 * simulated(cluster, Algorithm::chain, 2, kCount).us);
@@ -120,7 +120,7 @@ TEST(Bound, KnowledgeDoublesWhenAMessageIsAsLongAsItsWay) {
   EXPECT_EQ(spread_us(2, 5, 5), 5);
   EXPECT_EQ(spread_us(16, 5, 5), 20);
   EXPECT_EQ(spread_us(17, 5, 5), 25);
-  EXPECT_EQ(spread_us(4, 1, 100), 102);  // one rank reaches all three others before any of them could send
+  EXPECT_EQ(spread_us(4, 1, 100), 102);  // one rank sends to all others before they could pass it on
 }
 
 TEST(Bound, OfTheNetworkIsItsLatenciesAndItsBytes) {
@@ -195,7 +195,7 @@ TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
     }
 }
 
-// Grains may be so small that the shortest pipeline of grains has less than an element for each rank.
+// With very small grains, the shortest pipeline would have less than one element for each rank.
 TEST(ShortCuts, OfPartsLeaveAnElementForEachRank) {
   const Job job{Algorithm::ring, 64, 1, 1 << 14, 0, Kind::allgather};
   const Prediction prediction = predict(job, Cluster{.grain_bytes = 4}, 4, {.messages = 5000});
@@ -232,13 +232,14 @@ TEST(Sweep, HostsMustBeFull) {
   EXPECT_THROW(simulate_cell(cluster, Kind::allreduce, facts, {}), Error);
 }
 
-// Limits the time as a multiple of the network's own time. Hosts have a core for each rank.
+// The time of an allreduce may be at most a given multiple of the time that the network alone needs. Each host has a
+// core for each rank.
 TEST(TwoLevels, ComeNearTheNetwork) {
   struct Aim {
     std::uint64_t bytes;
     double times;
   };
-  // Two hosts of eight ranks move more bytes within them than between them: through memory.
+  // With two hosts of eight ranks, more bytes move within the hosts, through memory, than between them.
   for (const auto& [hosts, per_host] : {std::pair{2, 8}, {3, 4}, {4, 4}, {8, 8}, {16, 8}})
     for (const auto& [bytes, times] : {Aim{4 << 10, 2.5}, Aim{64 << 10, 2.0}, Aim{256 << 10, 1.5}, Aim{4 << 20, 1.1}}) {
       const Cluster cluster{.ranks_per_host = per_host, .memory = hosts == 2};
@@ -252,8 +253,8 @@ TEST(TwoLevels, ComeNearTheNetwork) {
     }
 }
 
-// Covers the cases that can be simulated. The two cells that lose more than 15 % are 16 hosts of two ranks at 64 and
-// 256 KiB.
+// The chosen algorithm must be nearly as fast as the best in all cases that can be simulated. In two cases it is more
+// than 15 % slower: 16 hosts of two ranks at 64 and 256 KiB.
 TEST(OtherCollectives, ChooseWhatIsFastest) {
   for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce})
     for (const auto& [hosts, per_host] : {std::pair{2, 8}, {4, 4}, {16, 2}, {16, 1}, {3, 1}})

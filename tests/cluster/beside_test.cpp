@@ -59,8 +59,8 @@ class Waiting {
   testing::Process* server_ = nullptr;
 };
 
-// All ranks of both jobs get the error. Otherwise ranks of the second job would take the places of the first job's
-// ranks.
+// Two jobs with the same name start at the same time. All ranks of both get the error. Otherwise ranks of the second
+// job would take the places of the first job's ranks.
 TEST(Beside, ASecondJobOfTheSameNameEndsBothStarts) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   Waiting job({0, 1, 2, 3, 4});
@@ -75,7 +75,7 @@ TEST(Beside, ASecondJobOfTheSameNameEndsBothStarts) {
   }
 }
 
-// The server cannot distinguish it from the job's own rank, so neither may take part.
+// The server cannot distinguish a rank of an earlier job from the job's own rank, so neither rank may take part.
 TEST(Beside, ARankOfAJobBeforeOfTheSameNameIsNamed) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   Waiting job({3, 0, 1, 2, 4});

@@ -100,7 +100,7 @@ launch::Site three_hosts(const std::string& program, const std::string& hosts) {
     return -1;
   };
   // The launcher runs on h0. A cut is shorter or longer than the limit of silence. Within twice this limit the others
-  // find out who is left; whoever killed some of them before could kill the last ones that have the state.
+  // find out who is left; otherwise a second fault in that time could kill the last processes that have the state.
   site.cut = [](unsigned random) {
     const int host = 1 + int(random % 2);
     const std::chrono::milliseconds length(200 + random / 2 % 5000);
@@ -131,8 +131,8 @@ TEST_F(Elastic, KilledAndStoppedProcessesAndCutCablesChangeNothing) {
   });
 }
 
-// A training of the digits, and an undisturbed one on h0, whose samples it must use. ANELLO_ELASTIC_EPOCHS sets how
-// long they are.
+// A disturbed training of the digits, and an undisturbed training on h0. Both must use the same samples.
+// ANELLO_ELASTIC_EPOCHS sets the length of both.
 class Digits {
  public:
   Digits() {
@@ -141,7 +141,7 @@ class Digits {
     EXPECT_EQ(on(0, "anello-train" + options_ + undisturbed_).code, 0);
   }
   std::string command() const { return "anello-train --elastic" + options_ + log_; }
-  // Returns what was wrong with the training; empty if nothing was.
+  // Returns a description of anything wrong in the training; empty if everything was right.
   std::string what_is_wrong() const {
     const trainer::Log disturbed(log_);
     std::printf("%zu worlds, accuracy %.4f\n", disturbed.worlds(), disturbed.accuracy());
@@ -171,7 +171,7 @@ TEST_F(Elastic, KillsAndCutCablesChangeNoTrainingOfDigits) {
   });
 }
 
-// The server runs on h0, and is killed, and so are the processes that go on as the server.
+// The server runs on h0 and is killed. Later the processes that go on as the server are killed, too.
 TEST_F(Elastic, KilledServersChangeNoTrainingOfDigits) {
   constexpr int kFirst = 8, kLeast = 3, kMax = 8, kEvents = 20;
   const Digits digits;

@@ -19,7 +19,8 @@ using ::testing::Not;
 
 constexpr double kPromise = 5;  // seconds of a clock that stands still while the machine is busy
 
-// Calls `happens`, which `event` describes. After that no rank, launcher, agent or ssh of a launcher may be left.
+// Calls `happens`; `event` describes this event. After the event no rank, launcher, agent or ssh of a launcher may be
+// left.
 void expect_gone_after(const std::string& event, const std::function<void()>& happens) {
   const auto began = std::chrono::steady_clock::now();
   const UncontendedClock clock;

@@ -31,18 +31,18 @@ std::string recipe(const std::string& name);
 
 // Expects the output of one training on six ranks, with the result of a local training.
 void expect_result(const testing::Outcome& outcome, const std::string& options = "");
-// Also expects that nothing is left on any host.
+// Expects the same, and that no process of the job is left on any host.
 void expect_trained(const testing::Outcome& outcome, const std::string& options = "");
 // Expects the output of `times` trainings, each on one rank.
 void expect_alone(const testing::Outcome& outcome, int times = 1);
 
 // Living processes on all hosts that run this program.
 std::vector<pid_t> processes(const std::string& program);
-// Waits until `condition` holds; false if it takes very long.
+// Waits until `condition` holds. Returns false if this takes very long.
 bool eventually(const std::function<bool()>& condition);
-// Waits until no process runs the program; fails the test if it takes very long.
+// Waits until no process runs the program; fails the test if this takes very long.
 void expect_gone(const std::string& program);
-// The names of the processes above this one.
+// The names of the ancestors of this process.
 std::vector<std::string> ancestors(pid_t process);
 
 // Starts Grid Engine on the hosts; ". ./.gridengine" makes its commands available. At most once in a program.

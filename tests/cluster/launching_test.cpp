@@ -1,5 +1,5 @@
-// Commands that people type on a cluster: each trains on six ranks of three hosts, with nothing set by hand, to the
-// result of six ranks on one.
+// Commands that people type on a cluster. Each trains on six ranks of three hosts, with nothing set by hand, and must
+// have the result of six ranks on one host.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
@@ -73,7 +73,7 @@ TEST(Launchers, ShellsWithTorchrunsVariables) {
 // of a rank that does not exist goes to a file, and all ranks write to torchrun's output.
 const std::string kTorchrun = "PET_REDIRECTS=9:1 PET_TEE=9:1 ";
 
-// Starts `command` on each host, with NODE_RANK; the ranks share a secret in the home.
+// Starts `command` on each host with NODE_RANK set; the ranks share a secret in the home directory.
 void expect_trained_by_torchrun(const std::string& command) {
   ASSERT_EQ(on(0, "anello secret").code, 0);
   std::vector<std::unique_ptr<testing::Process>> agents;
@@ -112,8 +112,8 @@ TEST(GridEngine, Qsub) {
   EXPECT_THAT(outcome.out, HasSubstr("training on 6 ranks, 3 hosts"));
 }
 
-// Schedulers that are not installed here: the test makes the variables and files of a job's environment, and for LSF a
-// fake of its remote start.
+// For schedulers that are not installed here, the test makes the variables and files of a job's environment, and for
+// LSF a fake of its command that starts remote tasks.
 TEST(StandIns, NodeFiles) {
   on(0, "printf '%s\\n' h0 h0 h1 h1 h2 h2 >slots; printf '%s\\n' h0 h1 h2 >hosts");
   expect_trained(on(0, "PBS_JOBID=7.h0 PBS_NODEFILE=slots bash " + recipe("pbs.sh") + " --epochs 2"));

@@ -1,7 +1,7 @@
-"""Reads a Kubernetes manifest of an indexed job and its service as strictly as an API server does: known kinds, only
-fields that they have, the fields that they must have, types, names, and no key twice. The definitions are those of
-Debian's python3-kubernetes. Also refuses manifests that an API server accepts, but with which no pod would run, or the
-pods would not find each other."""
+"""Reads a Kubernetes manifest of an indexed job and its service as strictly as an API server does: known kinds, no
+unknown fields, all required fields, right types and names, and no key twice. The definitions are those of Debian's
+python3-kubernetes. Also refuses manifests that an API server accepts, but with which no pod would run, or the pods
+would not find each other."""
 
 import re
 

@@ -1,5 +1,5 @@
-// Programs that meet at MASTER_ADDR and MASTER_PORT, as programs for torchrun do, on hosts that `anello run` reaches in
-// each of its ways.
+// Programs that meet at MASTER_ADDR and MASTER_PORT, as programs for torchrun do, on hosts that `anello run` reaches by
+// each of its methods.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
@@ -38,7 +38,7 @@ int expect_place(const testing::Outcome& outcome, const std::string& address, st
   return port;
 }
 
-// Started on each host, so that rank 0 is sometimes on the launcher's host and sometimes not.
+// The test runs the launcher on each host in turn, so rank 0 is sometimes on the launcher's host and sometimes not.
 TEST(Master, IsAnAddressOfRank0sHostThatOthersReach) {
   on(0, "printf '%s\\n' 'h1 slots=2' 'root@h0 slots=1' >hostfile");
   for (const int host : {0, 1, 2}) {

@@ -3,9 +3,10 @@
 
 Each pod has what a container has: its own network with an address, host name, processes, /dev/shm, /etc/hosts and
 resolv.conf, a secret as kubelet mounts it (links, the group fsGroup, mode 0440), an unprivileged user, and only the
-variables that the manifest and Kubernetes give it. Stand-ins, in this file: the controllers, of which nothing but names,
-labels and variables is here; kubelet; the image, which is this machine's file system; and the cluster's name server,
-which answers for the pods from two seconds after the first question. Not here at all: admission, scheduling, limits, restarts."""
+variables that the manifest and Kubernetes give it. This file has stand-ins for the controllers (only for the names,
+labels and variables that they give), for kubelet, for the image (this machine's file system), and for the cluster's
+name server, which answers for the pods from two seconds after the first question. Nothing stands in for admission,
+scheduling, limits and restarts."""
 
 import os
 import socket
@@ -33,7 +34,8 @@ def variables(container, index):
 
 
 class NameServer:
-    """Answers for `addresses` {name: IPv4} after a while; before that it answers that the names do not exist."""
+    """Answers for `addresses` {name: IPv4} from a while after the first question; until then, answers that the names do
+    not exist."""
 
     def __init__(self, addresses):
         self.addresses = addresses

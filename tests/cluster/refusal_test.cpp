@@ -45,7 +45,7 @@ TEST(Refused, AMasterThatRank0CallsLocalhost) {
   }
 }
 
-// srun starts six of the program, though only the first has the terminal.
+// srun starts the program six times, though only the first process has the terminal.
 TEST(NotRefused, AProgramUnderPty) {
   const testing::Outcome outcome = on(0, "srun -N 3 -n 6 --pty " + kTrain, {.terminal_columns = 200});
   EXPECT_EQ(outcome.code, 0) << outcome.out;

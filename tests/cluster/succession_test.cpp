@@ -19,7 +19,8 @@ constexpr int kTrainingSteps = 4000;
 
 class Succession : public ::testing::Test {
  protected:
-  // Each host also has a network of its own, with the same address everywhere, as the bridges of containers have.
+  // Each host also has a network of its own, with an address that is equal on all hosts, as with the bridges of
+  // containers.
   void SetUp() override {
     ASSERT_EQ(on(0, "rm -f job.secret; anello secret job.secret").code, 0);
     for (const int host : {0, 1, 2})
@@ -66,7 +67,7 @@ class Succession : public ::testing::Test {
     for (testing::Process* one : {server_.get(), &first}) EXPECT_EQ(one->wait(), 137);
     forget(first);
   }
-  // Returns the process that now serves, which is on h1 or h2, and takes its address.
+  // Returns the process on h1 or h2 that is now the server, and stores its address.
   testing::Process& successor() {
     for (auto& rank : ranks_)
       if (const auto found = pattern::find(rank->err(), "(ANELLO_RENDEZVOUS=10[.]77[.]0[.][23]:[0-9]+)")) {
@@ -100,7 +101,8 @@ TEST_F(Succession, ARankOfAnotherHostGoesOnAsTheServer) {
   EXPECT_THAT(newcomer.out(), HasSubstr(" of 5 at "));
 }
 
-// One of two ranks would not be enough, had the one that leaves not handed over.
+// The server is one of two ranks, and leaves. If it did not hand over, the other rank could not go on: one of two is
+// not enough.
 TEST_F(Succession, ASuccessorHandsOverToTheOnlyRankOfAnotherHost) {
   ASSERT_NO_FATAL_FAILURE(begin({0, 1, 2}, 4));
   lose_h0();
@@ -114,7 +116,8 @@ TEST_F(Succession, ASuccessorHandsOverToTheOnlyRankOfAnotherHost) {
   expect_results();
 }
 
-// A host that does not answer at all may go on with others, so this ends the job, with the reason.
+// The server's host does not answer at all. The server may still run there and go on with other ranks, so the job ends
+// here, with this reason.
 TEST_F(Succession, ASilentHostOfTheServerEndsTheJob) {
   ASSERT_NO_FATAL_FAILURE(begin({0, 1, 2}, 2));
   const Unplugged unplugged(0);

@@ -91,7 +91,7 @@ TEST(Trust, AProgramWithoutTheSecretIsRefused) {
   complete(*job);
 }
 
-// The ranks meet without munge, a process manager or a file.
+// The ranks meet without munge, without a process manager and without a file.
 TEST(Trust, AnotherUserOfOneHostIsRefused) {
   const auto rank = [](int number, const std::string& more) {
     return text("XDG_CONFIG_HOME=/nowhere RANK=", number, " WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 ",

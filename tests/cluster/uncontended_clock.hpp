@@ -1,6 +1,6 @@
-// A clock that stands still while processes wait for a core, so that a limit in its seconds also holds on a busy
+// A clock that stands still while processes wait for a core, so that a limit measured by it also holds on a busy
 // machine. A thread alternately sleeps, and starts and ends a process; only the requested sleeping time and the
-// processor time of those processes are counted. On an idle machine that is about 95 % of the time.
+// processor time of those processes are counted. On an idle machine the clock counts about 95 % of the time.
 #pragma once
 #include <atomic>
 #include <thread>

@@ -16,8 +16,8 @@ constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, O
 constexpr std::array kPostscales{1., 4., .5};
 constexpr std::array kWays{Way::tcp, Way::tcp_in_pieces, Way::memory, Way::memory_in_pieces, Way::lent_memory};
 
-// The counts are 0, 1, about the number of ranks, an odd number, more than one block of a fold in a short message, and
-// more than links and slabs hold if they use small pieces.
+// The counts are 0, 1, numbers near the number of ranks, an odd number, a number of elements above one block of a fold
+// in a short message, and a number above what links and slabs in small pieces hold.
 std::set<std::uint64_t> counts_for(int world) {
   const auto n = std::uint64_t(world);
   return {0, 1, n - 1, n, n + 1, 1001, 3001, 20'011};
@@ -102,7 +102,7 @@ class Numbers {
   std::array<std::map<std::uint64_t, std::size_t>, Case::kDimensions> numbers_;
 };
 
-// The sets of `together` values of different dimensions that were added so far.
+// The sets that were added so far, each of `together` values of different dimensions.
 class Met {
  public:
   explicit Met(std::size_t together) : together_(together), met_(power(Case::kDimensions * kMaxValues, together)) {}

@@ -9,7 +9,7 @@
 
 namespace anello::conformance {
 
-// How the ranks are linked, and in whose memory tensors lie.
+// The links between the ranks, and whose memory the tensors lie in.
 enum class Way { tcp, tcp_in_pieces, memory, memory_in_pieces, lent_memory };
 
 struct Case {
@@ -17,14 +17,14 @@ struct Case {
   Way way = Way::tcp;
   bool started = false;  // asynchronous
 
-  // A number for each dimension's value; equal for equal values.
+  // For each dimension, a number that stands for this case's value; equal values have equal numbers.
   static constexpr std::size_t kDimensions = 12;
   std::array<std::uint64_t, kDimensions> values() const;
 };
 
 // All combinations: collective x element type x reduction x in place or not x world x count x algorithm x way x root.
-// Other properties (wire types, unequal parts, factors, asynchronous) are drawn for each case, in the same way every
-// time.
+// Other properties (wire types, unequal parts, factors, asynchronous) are drawn at random for each case, with a fixed
+// seed.
 std::vector<Case> product(const std::vector<int>& worlds);
 
 // Returns a small subset of `all`: each combination of `together` values (1 to 3) of different dimensions that occurs

@@ -26,8 +26,8 @@ void carry_out(Plane& plane, Call call) {
   done.get_future().wait();
 }
 
-// Ranks 0 and 3 of 6 have no connection with each other at the start. How long they take to make one depends on the
-// machine.
+// Ranks 0 and 3 of 6 have no connection with each other at the start. The time that they need to connect depends on the
+// machine, so the test tries several times.
 TEST(ControlPlaneLeaving, RanksThatRemainWhenAllBetweenThemHaveLeftNameTheOneThatDies) {
   for (const milliseconds rest : {milliseconds(300), milliseconds(3000), milliseconds(10000)}) {
     ControlPlanes world(6);
@@ -47,7 +47,8 @@ TEST(ControlPlaneLeaving, RanksThatRemainWhenAllBetweenThemHaveLeftNameTheOneTha
   }
 }
 
-// Rank 3 is not a neighbour of rank 0 and does not answer, and a limit passes while rank 0 waits for rank 1 to read.
+// Rank 3 is not a neighbour of rank 0, and does not answer its ping. The ping's limit passes while rank 0 waits until
+// rank 1 reads its goodbye.
 TEST(ControlPlaneLeaving, ARankLeavesWhileItPingsOneThatIsSilent) {
   ControlPlanes world(6, 0, milliseconds(500));
   world.connect();
@@ -57,7 +58,7 @@ TEST(ControlPlaneLeaving, ARankLeavesWhileItPingsOneThatIsSilent) {
   world[0].leave(3);
 }
 
-// The ranks that remain have not connected yet.
+// Ranks 0 and 3, which remain when all others have left, are not connected yet.
 TEST(ControlPlaneLeaving, ADeathThatNoConnectionShowsIsFoundByAPing) {
   ControlPlanes world(6);
   world.connect();
@@ -103,7 +104,7 @@ TEST(ControlPlaneLeaving, AnOperationAfterTheEndOfADepartedRankFails) {
   expect_errors(world, ErrorCode::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
 }
 
-// The operation is under way when the goodbye arrives.
+// The operation of the other ranks is under way when the goodbye arrives.
 TEST(ControlPlaneLeaving, AnOperationInProgressThatARankLeavesBeforeFails) {
   ControlPlanes world(4);
   world.connect();
@@ -113,8 +114,8 @@ TEST(ControlPlaneLeaving, AnOperationInProgressThatARankLeavesBeforeFails) {
   expect_errors(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
 }
 
-// Blocks the rank's thread, as a busy host may do. This lasts so long that the rank then waits for messages that it may
-// have missed.
+// Blocks the rank's background thread, as a busy host may do, for so long that the rank then waits for messages that it
+// may have missed.
 void keep_from_running(ControlPlanes& world, int rank) {
   asio::post(world.plane(rank).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
 }
@@ -135,7 +136,7 @@ TEST(ControlPlaneLeaving, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
   expect_the_reason_of_a_rank_that_leaves(world, 1);
 }
 
-// The rank cannot send before its own thread runs.
+// Rank 2 leaves while its background thread is blocked, so it cannot send its reason before this thread runs again.
 TEST(ControlPlaneLeaving, ARankWhoseBackgroundThreadDoesNotRunYetIsNamedWithItsReason) {
   ControlPlanes world(3);
   world.connect();
@@ -154,7 +155,7 @@ TEST(ControlPlaneLeaving, NothingWaitsForTheBackgroundThreadThatAFatalErrorEnds)
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(30000));
 }
 
-// The neighbours receive the reason when they run again, even if the rank has left by then.
+// The neighbours of a rank that leaves receive its reason when they run again, even if the rank is gone by then.
 TEST(ControlPlaneLeaving, ARankWhoseNeighboursDoNotRunIsNamedWithItsReason) {
   ControlPlanes world(3);
   world.connect();

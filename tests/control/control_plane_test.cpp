@@ -34,7 +34,7 @@ TEST_P(InWorldsOf, AllConnectAndLeaveInGoodOrder) {
   }
 }
 
-// On a busy host the background thread may not run for a while.
+// On a busy host, a rank's background thread may not run for a while.
 TEST_P(InWorldsOf, ARankThatIsSlowToLeaveHasNotDied) {
   ControlPlanes world(GetParam());
   world.connect();
@@ -212,7 +212,7 @@ TEST(ControlPlane, ARankThatStoodStillGivesAnInterfaceAnotherLimit) {
     };
     stand_still(high, kLimit + milliseconds(700));
     low.control->ping(1);
-    std::this_thread::sleep_for(milliseconds(100));  // it is connected, and waits for the answer
+    std::this_thread::sleep_for(milliseconds(100));  // rank 0 is connected, and waits for the answer
     stand_still(low, kLimit + milliseconds(200));
     std::this_thread::sleep_for(kLimit + milliseconds(1500));
     EXPECT_FALSE(low.control->failed()) << low.control->error().what();

@@ -57,7 +57,7 @@ class Decisions : public testing::TestWithParam<Case> {};
 
 TEST_P(Decisions, AreMadeByTheNewestCompleteState) {
   const Case& one = GetParam();
-  for (const bool begun : {false, true}) {  // makes no difference while a rank has the state
+  for (const bool begun : {false, true}) {  // `begun` makes no difference while a rank has the state
     const Decision decision = decide(one.reports, begun);
     EXPECT_EQ(decision.revision, one.revision);
     EXPECT_EQ(decision.sources, one.sources);
@@ -158,7 +158,7 @@ TEST(Decision, ALostStateIsReportedBeforeAWrongEntry) {
   EXPECT_EQ(error->code(), ErrorCode::rendezvous);
 }
 
-// Holds even if most ranks differ from the source, because the others can go on without them.
+// The newcomers are at fault even if most ranks are such newcomers, because the other ranks can go on without them.
 TEST(Decision, ANewcomerThatDiffersFromTheSourceIsAtFault) {
   const Report odd = with_other_entries(newcomer());
   for (const std::vector<Report>& reports : {std::vector<Report>{holder(5), odd}, {holder(5), odd, odd}}) {

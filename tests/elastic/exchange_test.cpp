@@ -52,7 +52,8 @@ TEST(Exchange, ReceiversHoldTheStateAtItsEnd) {
   }
 }
 
-// The first source ends in the middle of the synchronization, so the second one is the source of the next world.
+// The first source ends in the middle of the synchronization, so the second source must be the source in the next
+// world.
 TEST(Exchange, AReceiverThatFailsInBetweenIsNoSource) {
   Owners all{Owner{7, 4}, Owner{1, {}}, Owner{7, 4}};
   all[0].sends = false;
@@ -88,7 +89,8 @@ TEST(Exchange, AComparisonAfterACommitFindsWhatDiffers) {
   }
 }
 
-// A rank without tensors has no part in the transfer, and would leave the others waiting.
+// Rank 2 has no tensors. If that were not an error, rank 2 would take no part in the transfer, and the other ranks
+// would wait for it.
 TEST(Exchange, SizesThatDifferAreAMismatch) {
   const auto told = told_on_all_ranks(3, [](World& world) {
     std::vector<std::byte> some(world.rank() == 2 ? 0 : 1000);

@@ -14,7 +14,7 @@
 
 namespace anello::elastic {
 
-inline constexpr std::uint64_t kMessages = 4096;  // more than the bytes of the reports and the hashes
+inline constexpr std::uint64_t kMessages = 4096;  // more bytes than the reports and the hashes have
 
 struct Rank {
   explicit Rank(int value, std::size_t large = 1000)
@@ -27,12 +27,12 @@ struct Rank {
         [this](std::string_view text) { step = std::stoi(std::string(text)); });
   }
 
-  // Turns this rank into one that had the complete state when an earlier world ended.
+  // Turns this rank into a rank that had the complete state when an earlier world ended.
   Rank& held(std::uint64_t revision) {
     StateAccess::contents(state).settle(revision);
     return *this;
   }
-  // Turns this rank into one that was in the middle of a commit or a transfer when an earlier world ended.
+  // Turns this rank into a rank that was in the middle of a commit or a transfer when an earlier world ended.
   Rank& unclean() {
     StateAccess::contents(state).clean = false;
     return *this;
@@ -49,8 +49,8 @@ struct Rank {
   std::vector<std::byte> weights, bias;
   int step;
   State state;
-  Synchronized result;  // the newest synchronization's
-  Counters counters;    // when it was done
+  Synchronized result;  // of the newest synchronization
+  Counters counters;    // at the end of that synchronization
 };
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;

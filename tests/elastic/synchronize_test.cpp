@@ -98,7 +98,7 @@ TEST(Synchronize, ARankWhoseUpdateFailedReceives) {
   expect_all(all, 3, 1);
 }
 
-// A rank with statistics of its own, in which each step changes something, also a step that fails.
+// A rank with its own statistics. Each step changes something in them, even a step that fails.
 struct StatisticsRank {
   StatisticsRank(float value, std::optional<std::uint64_t> held) : statistics{value, value} {
     state.add_own("statistics", std::as_writable_bytes(std::span(statistics)));
@@ -137,7 +137,7 @@ TEST(Synchronize, OwnMemoryIsThatOfTheLastCommit) {
   for (const StatisticsRank& each : all) EXPECT_THAT(each.statistics, ElementsAre(4, 7));
 }
 
-// The three ranks of a world in all combinations of states.
+// Each of the three ranks has each kind of state, in all combinations.
 TEST(Synchronize, AllCombinationsOfThreeRanks) {
   enum Kind { joins, older, newest, torn };
   const auto make = [](Kind kind) {

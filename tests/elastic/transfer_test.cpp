@@ -1,4 +1,5 @@
-// States that several ranks send in parts. Each byte depends on its place. All numbers of ranks: stripes_test.cpp.
+// States that several ranks send in parts. The value of each byte depends on its place. stripes_test.cpp covers all
+// numbers of ranks.
 #include "ring/elastic/transfer.hpp"
 
 #include <gmock/gmock.h>
@@ -103,7 +104,7 @@ TEST(Transfer, EachSourceSendsAnEqualPartAndReceivesNothing) {
   }
 }
 
-// The other ranks wait for the slow source, however late it is.
+// One source is slow. The other ranks wait for it, however late it is.
 TEST(Transfer, ASlowSource) {
   const Members all = make({true, true, false, true}, {16 * kStripeBlock});
   for (const Told& told : told_on_all_ranks(4, [&](World& world) {

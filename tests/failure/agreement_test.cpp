@@ -73,7 +73,7 @@ TEST(FailureAgreement, ADeathIsFoundAndNamed) {
   });
 }
 
-// No rank is connected with all that died, and the ranks that are left may not be connected with each other.
+// No rank is connected with all ranks that died, and perhaps the remaining ranks are not connected with each other.
 TEST(FailureAgreement, AfterManyDeathsAtOnceNoRankWaitsForADeadArbiter) {
   in_many_worlds(3, [](Assembly& assembly) {
     for (int rank = 0; rank < assembly.size(); rank++)
@@ -137,7 +137,7 @@ TEST(FailureAgreement, AnArbiterThatDidNotRunAdoptsWhatTheOthersDecided) {
   });
 }
 
-// The arbiter has had a proposal for a long time, and has not run since.
+// The arbiter received a proposal long ago, but has not run since then.
 TEST(FailureAgreement, AnArbiterThatDidNotRunDecidesForTheLowestRank) {
   in_many_worlds(3, [](Assembly& assembly) {
     assembly.pause(0);
@@ -152,7 +152,7 @@ TEST(FailureAgreement, AnArbiterThatDidNotRunDecidesForTheLowestRank) {
   });
 }
 
-// The rank that proposes does not wait for the answer.
+// The rank that makes the proposal leaves without waiting for an answer.
 TEST(FailureAgreement, AProposalOfARankThatLeavesAtOnceCounts) {
   in_many_worlds(3, [](Assembly& assembly) {
     const int last = assembly.size() - 1;
@@ -166,7 +166,8 @@ TEST(FailureAgreement, AProposalOfARankThatLeavesAtOnceCounts) {
   });
 }
 
-// The arbiter cannot decide for some time, and the others notice that the rank is gone.
+// A rank aborts and leaves. The arbiter cannot decide for some time, and meanwhile the others notice that the rank is
+// gone.
 TEST(FailureAgreement, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
   in_many_worlds(3, [](Assembly& assembly) {
     const bool arbiter_returns = assembly.random().percent(50);
@@ -261,7 +262,7 @@ TEST(FailureAgreement, AnOperationThatNeedsADepartedRankEndsTheWorld) {
   });
 }
 
-// Each rank calls one of three operations, or none.
+// Each rank calls one of three operations, or no operation.
 TEST(FailureAgreement, AMismatchIsTheFaultOfTheRanksOutsideOfAMajority) {
   in_many_worlds(2, [](Assembly& assembly) {
     Random& random = assembly.random();
@@ -311,7 +312,7 @@ TEST(FailureAgreement, RanksThatWaitInTheSameOperationAreNotAMismatch) {
   });
 }
 
-// The rank passed #3 with a different operation, and waits in the next one.
+// One rank completed a different operation as #3, and waits in operation #4.
 TEST(FailureAgreement, ARankThatIsAheadThroughSomethingElseIsFound) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int odd = any_rank(assembly);

@@ -142,8 +142,8 @@ Cost cost_of_waiting(int ranks) {
   });
 }
 
-// The cost if these ranks leave, each at a moment within that time. In the end, all ranks that remain must have
-// received the goodbyes.
+// The cost if the ranks `leaving` leave, each at a random moment within `within_ms`. In the end, all ranks that remain
+// must have received the goodbyes.
 Cost cost_of_leaving(int ranks, const std::set<int>& leaving, std::uint64_t within_ms, std::uint64_t seed) {
   TimedWorld world(ranks);
   Random random(seed);
@@ -192,7 +192,7 @@ TEST_P(ControlCost, OfLeavingTogetherGrowsWithTheLogarithm) {
   }
 }
 
-// A rank leaves together with all its neighbours, so that only these can pass its goodbye on.
+// A rank leaves together with all its neighbours. Only these neighbours can pass its goodbye on.
 TEST(Goodbyes, OfARankWhoseNeighboursLeaveAtTheSameTimeArrive) {
   for (const std::uint64_t seed : seeds(100)) {
     Random random(seed);

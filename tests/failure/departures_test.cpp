@@ -1,5 +1,6 @@
 // Random histories of ranks that leave, together and one after another. The other ranks must receive which ranks have
-// left, and after how many operations. No rank may be considered dead, and a later death must be noticed.
+// left, and after how many operations each of them left. No rank may be considered dead, and a later death must be
+// noticed.
 #include "ring/failure/departures.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t kGroup = 5;
 
-// Two or more ranks stay, which are connected with each other from the beginning. The others leave a group of all ranks
+// Two or more ranks stay; they are connected with each other from the beginning. The others leave a group of all ranks
 // and then the world, in random order, many at the same time.
 class History {
  public:
@@ -51,8 +52,8 @@ class History {
     return ranks;
   }
 
-  // A goodbye is lost if it reaches only ranks that have left themselves. So a rank whose neighbours all leave is left
-  // alone while it leaves: nothing else happens.
+  // A goodbye is lost if it reaches only ranks that have already left. So while a rank leaves whose neighbours all
+  // leave, nothing else happens.
   void leave(int rank) {
     const bool alone =
         std::ranges::all_of(control_neighbours(rank, assembly_.size()), [this](int other) { return has_left(other); });
@@ -130,7 +131,8 @@ TEST(DepartureHistories, ADeathOfARankThatRemainsIsNoticed) {
   });
 }
 
-// The rank is not connected with any rank that remains, and dies before the others make new connections.
+// After its neighbours have left, a rank has no connection with a remaining rank, and dies before the others make new
+// connections.
 TEST(DepartureHistories, ADeathRightAfterAllNeighboursLeftIsNoticed) {
   in_many_worlds(6, [](Assembly& assembly) {
     const int dead = any_rank(assembly);

@@ -32,7 +32,8 @@ std::vector<std::string> sample_messages() {
   return messages;
 }
 
-// Bytes that are not a message are an error, change nothing and are not passed on. Accepted bytes do no harm.
+// If the bytes are not a message, the detector must throw an error, change nothing and pass nothing on. If it accepts
+// them, they must do no harm.
 void expect_bounded(const std::string& bytes) {
   FailureDetector detector(1, Assembly::host_names(4), [](auto, auto) { return std::nullopt; });
   try {

@@ -107,7 +107,7 @@ TEST_P(InWorldsOf, AbortEndsWhatIsUnderWay) {
   }
 }
 
-// The other ranks wait for that rank, asleep.
+// All other ranks sleep in a barrier when the last rank aborts.
 TEST_P(InWorldsOf, AbortWakesRanksThatWait) {
   const int last = GetParam() - 1;
   const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
@@ -123,7 +123,8 @@ TEST_P(InWorldsOf, AbortWakesRanksThatWait) {
   }
 }
 
-// A thread that computes can ask for the failure, and a handle of a group is enough to end the world.
+// A thread that makes no calls can ask whether the world has failed. To end the world, a handle of any of its groups is
+// enough.
 TEST_P(InWorldsOf, AFailureCanBeSeenWithoutACall) {
   run_world(GetParam(), [](World& world) {
     Group same = world.split(0);
@@ -184,7 +185,8 @@ TEST_P(InWorldsOf, AFailedWorldStaysFailed) {
   });
 }
 
-// Calls fail even if the other ranks have not received the abort yet, and so take part in them.
+// A rank's calls after its own abort fail, even if the other ranks have not received the abort yet and take part in
+// these calls.
 TEST_P(InWorldsOf, CallsAfterAnOwnAbortFail) {
   for (int run = 0; run < 20; run++) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [](World& world) {
@@ -252,7 +254,7 @@ TEST(Failure, FinishThrowsIfAnotherRankHasFailed) {
     expect_told(all[std::size_t(rank)], ErrorCode::rank_left, 1, "rank 1 on localhost left");
 }
 
-// The threads take turns in any order, so all calls must be equal.
+// The threads call in any order, so all their calls must be equal.
 TEST_P(InWorldsOf, ThreadsOfOneRankTakeTurns) {
   run_world(GetParam(), [](World& world) {
     constexpr int kThreads = 4, kRounds = 25;

@@ -62,7 +62,7 @@ TEST(Flood, PassesAMessageOnOnce) {
   EXPECT_FALSE(passes_on(messages.back())) << "older than the window";
 }
 
-// Most copies of a message come from other neighbours after the first copy. They are not even decoded.
+// After the first copy of a message, other neighbours send further copies. The flood does not even decode these.
 TEST(Flood, DoesNotLookIntoAMessageThatCameBefore) {
   Flood sender(0, 2), receiver(1, 2);
   sender.send(kProposal);
@@ -94,8 +94,8 @@ TEST(Flood, GoodbyesThatSayTheSameTravelTogether) {
   EXPECT_FALSE(flood.due());
 }
 
-// A rank that leaves also passes goodbyes on first. So a rank that has to find out who has left has received them
-// already.
+// Goodbyes of other ranks go before everything else that a leaving rank sends. So a rank that has to find out who has
+// left has already received these goodbyes.
 TEST(Flood, GoodbyesGoBeforeWhatIsSentLater) {
   Flood flood(0, 6);
   flood.receive(encode(goodbye(2, 1, 0, 5)), kComes);

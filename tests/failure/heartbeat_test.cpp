@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 constexpr milliseconds kLimit{800}, kInterval{100}, kStart{5000};
 
-// Calls tick() whenever it is due until the end, each time after `before(now)`. Returns which peers became silent, and
+// Calls `before(now)` and then tick(), whenever tick() is due, until the end. Returns which peers became silent, and
 // when heartbeats were sent.
 struct Result {
   std::vector<int> silent;

@@ -183,7 +183,7 @@ TEST(StallReportsAlone, ARankAnswersEachQuestionOnce) {
   EXPECT_EQ(called[0].answer.state, StallAnswer::State::called);
 }
 
-// The question was cut off before it arrived here, or is still under way.
+// The answer arrives without its question, which was lost, or is still under way.
 TEST(StallReportsAlone, AnAnswerAloneIsNotReported) {
   Alone alone(1, 4);
   ControlMessage answer{.origin = 2, .type = Type::answer, .stall = {0, 7, milliseconds(60000)}};
@@ -201,7 +201,7 @@ TEST(StallReportsAlone, AnAnswerAloneIsNotReported) {
   EXPECT_FALSE(alone.stalls.due());
 }
 
-// Rank 1 had not called anything when it answered the previous question.
+// Rank 1 answers two questions about one operation: "not called" to the first, and "waits" to the second.
 TEST(StallReportsAlone, AnAnswerCountsForTheQuestionThatItAnswers) {
   Alone alone(0, 4);
   alone.stalls.receive_question(question(operation(7, 100), milliseconds(60000), 1), kFirstMoment);
@@ -214,8 +214,8 @@ TEST(StallReportsAlone, AnAnswerCountsForTheQuestionThatItAnswers) {
   EXPECT_THAT(alone.stalls.take_completed().reports, ElementsAre(testing::HasSubstr("; ranks 0, 1 wait")));
 }
 
-// In a large group, a rank that is not a member does not get a list of members. A question names the members as runs,
-// if the group is regular or has up to 512 members.
+// A rank that is not a member of a large group does not have a list of its members. So a question names the members as
+// runs, if the group is regular or has up to 512 members.
 TEST(StallReportsAlone, AQuestionNamesTheMembersOfALargeGroup) {
   constexpr int kWorld = 100'000;
   std::vector<int> even, mixed, too_mixed;

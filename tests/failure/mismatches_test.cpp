@@ -117,7 +117,8 @@ TEST(MismatchDetectorAlone, SaysNothingOfWhatMovesAgain) {
   EXPECT_TRUE(alone.mismatches.waits().empty());
 }
 
-// A message about an operation that this rank has not begun yet still counts when this rank waits in a later operation.
+// A message may be about an operation that this rank has not begun yet. It still counts when this rank waits in a later
+// operation.
 TEST(MismatchDetectorAlone, RemembersWhatItWasToldOfOperationsToCome) {
   bool begun = false;
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) {
@@ -182,7 +183,7 @@ TEST(Judge, GivesNoNameThatOnlySomeOfTheRanksHave) {
   EXPECT_THAT(judge(conflict).message, testing::EndsWith("ranks 0, 1 call allreduce #7 (sum of 100 f32)"));
 }
 
-// One rank sends at once, few other ranks send at all, and no rank waits for long.
+// One rank sends at once. Few of the other ranks send at all, and none waits for long before it sends.
 TEST(Spread, LetsFewOfManySpeakFirst) {
   for (const std::size_t ranks : {2, 16, 256, 4096}) {
     std::map<milliseconds, std::size_t> at;

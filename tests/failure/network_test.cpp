@@ -1,5 +1,5 @@
-// Networks that are slow, fall silent, or damage the data: the ranks get right results, or all the same typed error in
-// time.
+// Networks that are slow, fall silent, or damage the data: all ranks get right results, or all ranks get one and the
+// same typed error in time.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -17,10 +17,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-// A position far into an operation's data; no other connection carries this many bytes.
+// A position far into an operation's data. Only a data connection carries this many bytes.
 constexpr std::uint64_t kMuch = 1 << 20;
 const Exercise kLarge{.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .count = kMuch};
-constexpr milliseconds kWork{1000};  // time before the fault, and for its consequences
+constexpr milliseconds kWork{1000};  // the time of work before the fault, and after it
 constexpr milliseconds kSilenceLimit{kSlowdown > 1 ? 3000 : 1000};
 // Threads that wait longer than this for a core may make a healthy rank look silent: an answered ping needs six turns
 // of the ranks and some of the proxies (could_be_silent() in tests/support/starvation.hpp).
@@ -218,7 +218,8 @@ TEST(Network, ThatLosesAConnectionEndsTheWorldAtOnce) {
   }
 }
 
-// The first byte of the next operation takes the place of the lost byte.
+// One byte of an operation's data is lost. The receiver then takes the next operation's first byte as the last byte of
+// this operation.
 TEST(Network, ThatLosesAByteIsFoundOutByTheNextOperation) {
   Proxied world(2);
   world.between(0, 1, {.drop_at = kMuch});
@@ -245,7 +246,8 @@ TEST(Network, ThatLosesAByteOfTheControlPlaneIsFoundOutByWhoHearsNonsense) {
   });
 }
 
-// If a handshake ends without a reason, it is tried again; a reason is reported to the user.
+// A connection that ends in the handshake without a reason is tried again. If the other side sends a reason, the user
+// gets it as an error.
 TEST(Network, ThatDamagesAHandshakeIsTriedAgainOrAClearError) {
   for (const auto& [at, why] : {std::pair(0, ""), {5, "protocol version"}, {20, "this is rank 0, not "}}) {
     Proxied world(2);

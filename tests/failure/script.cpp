@@ -49,7 +49,7 @@ Command parse(std::string_view line) {
   return command;
 }
 
-// Each function takes one argument from the command, so that arguments which are left over are an error.
+// Each function removes one argument from the command. Arguments that are left at the end are an error.
 std::string take_word(Command& command) {
   if (command.words.empty()) fail(text("'", command.verb, "' needs one more word"));
   std::string word = std::move(command.words.front());
@@ -219,7 +219,7 @@ class Script {
   void advance(Command& command) { world().advance(time(take_word(command))); }
   void run(Command& command) { world().run(time(take_word(command))); }
 
-  // Runs `expect [no] verdict|report|end ...`, for all living ranks, or for the ranks after `at`.
+  // Runs `expect [no] verdict|report|end ...` for all living ranks, or only for the ranks that `at` lists.
   void expect(Command& command) {
     std::string what = take_word(command);
     const bool none = what == "no";

@@ -8,8 +8,9 @@
 
 namespace anello::failure {
 
-// Runs all worlds of the script with messages delivered in an order that follows from the seed. Returns the first line
-// that fails, as "line 12: expected a verdict, rank 3 has none"; nothing if all expectations hold.
+// Runs all worlds of the script with messages delivered in an order that follows from the seed. Returns a text about
+// the first line that fails, such as "line 12: expected a verdict, rank 3 has none". Returns nothing if all
+// expectations hold.
 std::optional<std::string> run_script(std::string_view script, std::uint64_t seed);
 
 }  // namespace anello::failure

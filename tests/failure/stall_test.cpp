@@ -26,7 +26,7 @@ using testing::SizeIs;
 
 constexpr milliseconds kStall{200};
 
-// Captures standard error; also ends if an exception is thrown.
+// Captures standard error until this object is destroyed, also by an exception.
 class CapturedErrors {
  public:
   CapturedErrors() { testing::internal::CaptureStderr(); }
@@ -49,8 +49,8 @@ std::string reports(int ranks, const Program& body, milliseconds stall_time = kS
   return captured.take();
 }
 
-// Expects a text that is written while a rank sleeps. On a busy machine, the other ranks may not have waited long
-// enough by then. If the text is missing, the rank sleeps longer.
+// Expects that a text is written while a rank sleeps. On a busy machine, the other ranks may not wait long enough in
+// this time. If the text is missing, `body` runs again, and the rank sleeps longer.
 void expect_report(int ranks, const std::function<void(World&, milliseconds)>& body,
                    const testing::Matcher<std::string>& says, milliseconds stall_time = kStall) {
   constexpr milliseconds kFirst{900}, kLast{8100};
@@ -120,7 +120,8 @@ constexpr const char* kWrong =
 class Refusal : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Of, Refusal, testing::Values(2, 3));
 
-// The report comes long before ANELLO_STALL_TIME. Then the rank's next call is right, and everything works.
+// The report about the refused call comes long before ANELLO_STALL_TIME. The rank's next call is right, and then the
+// operation succeeds on all ranks.
 TEST_P(Refusal, IsReportedToTheRanksThatWait) {
   const auto body = [](World& world, milliseconds sleep) {
     world.barrier();
@@ -157,7 +158,8 @@ TEST_P(Refusal, OfWorkThatNoThreadCanMoveIsReportedToo) {
                 std::chrono::minutes(1));
 }
 
-// Returns the errors of the ranks if one of four does not come to an operation before the world has ended.
+// Runs a world of four in which rank `late` does not come to an operation before the world has ended. Returns the
+// errors of all ranks.
 std::vector<Error> errors_with_limit(milliseconds limit, int late) {
   Settings settings = Settings::from_environment();
   settings.operation_limit = limit;
@@ -242,8 +244,8 @@ std::vector<Error> errors_at_the_limit(int ranks, milliseconds limit, const Prog
   return errors;
 }
 
-// The message says what the culprit does at the moment, unless the culprit does not wait yet when it is asked. On a
-// busy machine this may happen; then the ranks try again with a longer limit.
+// The message says what the culprit does at the moment. On a busy machine, the culprit may not wait yet when it is
+// asked, and the message lacks this; then the ranks try again with a longer limit.
 void expect_at_the_limit(const Program& program, const std::function<testing::Matcher<std::string>(int)>& says) {
   constexpr milliseconds kFirst{500}, kLast{8000};
   for (milliseconds limit = kFirst;; limit *= 2) {
@@ -305,8 +307,8 @@ TEST(Stall, OfAGroupWhoseMembersAreInAnotherOrder) {
   });
 }
 
-// Data arrive from time to time, so the root's operation makes progress, though it takes long. The links are opened
-// before.
+// Data arrive from time to time, so the root's operation makes progress, though it takes long. The ranks have opened
+// the links before that operation.
 TEST(Stall, IsCountedFromTheLastProgress) {
   constexpr milliseconds kLimit{1000}, kBetween{500};
   Settings settings = Settings::from_environment();
@@ -327,7 +329,8 @@ TEST(Stall, IsCountedFromTheLastProgress) {
   EXPECT_THAT(captured.take(), Not(HasSubstr("stalled")));
 }
 
-// A rank that gets no core at one of these times reports at the next one instead.
+// The time between reports doubles. A rank that has no core when a report is due reports at the next of these times
+// instead.
 TEST(Stall, IsReportedAgainAfterTwiceTheTime) {
   undisturbed(milliseconds(20), [&] {
     Settings settings = Settings::from_environment();

@@ -15,7 +15,8 @@ StragglerDetector::Groups group(milliseconds slept, std::uint64_t completed, std
   return {{id, {std::move(members), slept, completed}}};
 }
 
-// Returns the ranks that are named after a period in which this rank slept for `own`, and each peer for its time.
+// Returns the ranks that are named after a period in which this rank slept for `own`, and each peer for its time in
+// `peers`.
 std::vector<int> named(milliseconds own, const std::map<int, milliseconds>& peers, std::vector<int> members = {0, 1, 2},
                        std::uint64_t operations = 5) {
   StragglerDetector detector(kPeriod);

@@ -1,5 +1,5 @@
-// A job that starts and trains during a siege of hostile connections: their cost for the job, and whether it counted
-// each.
+// A job that starts and trains during a siege of hostile connections: the cost of these connections, and whether the
+// job counted each of them.
 #pragma once
 #include <array>
 #include <string>
@@ -11,16 +11,16 @@ namespace anello::faults {
 struct Job {
   std::string server;                // the program `anello`
   std::vector<std::string> command;  // command of each rank, which ends with its input or with the siege
-  long of_each_kind = 0;             // hostile connections; 0: none
+  long of_each_kind = 0;             // number of hostile connections of each kind
   long a_second = 0;
 };
 
 struct Outcome {
-  std::string wrong;   // a description of anything that went wrong; empty: nothing
+  std::string wrong;   // what went wrong; empty: nothing
   double cpu_s = 0;    // processor time of the server and all ranks together
   double wall_s = 0;   //
   long max_kib = 0;    // maximum memory of a process
-  long grown_kib = 0;  // from the siege's first quarter to its end, the maximum of a process
+  long grown_kib = 0;  // memory growth since the siege's first quarter, of the process that grew most
   std::array<long, kHostiles> made{};
   trace::RejectedConnections::Counts counted{};  // by the server and all ranks
 };

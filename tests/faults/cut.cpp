@@ -91,14 +91,14 @@ class CutWorld {
 
   struct Rank {
     World& world;
-    bool is_low, is_high;  // whether it is the lower or the higher of the two ranks
+    bool is_low, is_high;  // whether this is the lower or the higher of the two ranks that are cut apart
     std::optional<Group> pair;
     int sent = 0;
 
     bool is_one() const { return is_low || is_high; }
   };
 
-  // Returns false if the world is to end in good order.
+  // Carries out the rank's next operation. Returns false if the world is to end in good order.
   bool step(Rank& rank) {
     switch (cut_.traffic) {
       case Traffic::everybody:
@@ -135,7 +135,7 @@ class CutWorld {
     return values.front() == 0;
   }
 
-  // Passes few bytes, which stay in buffers: the sender does not wait for the receiver.
+  // Sends or receives a few bytes. They fit into buffers, so the sender does not wait for the receiver.
   bool pass(Rank& rank, bool sends) {
     const int other = rank.is_low ? cut_.high : cut_.low;
     int number = rank.sent;
@@ -196,8 +196,8 @@ class CutWorld {
   std::atomic<bool> is_cut_{false}, over_{false}, is_wrong_{false};
   std::atomic<std::uint64_t> operations_{0};
   std::mutex mutex_;
-  steady_clock::time_point at_, last_;  // time of the cut, and of the last error
-  milliseconds starved_{0}, ping_{0};   // until the last error
+  steady_clock::time_point at_, last_;  // time of the cut; time of the last error
+  milliseconds starved_{0}, ping_{0};   // both measured until the last error
   Starvation starvation_;
   Proxied proxied_;
   ProxyDelay proxy_delay_{proxied_};

@@ -11,7 +11,7 @@ enum class Traffic {
   pair,       // the two ranks reduce in a group of their own
   one_way,    // the higher rank sends to the lower, and only the lower waits
   answer,     // the lower rank sends to the higher, and only the higher waits
-  ring,       // an allreduce in which rank r waits only for rank r - 1
+  ring,       // an allreduce in which rank r waits directly only for rank r - 1
   idle,       // no operation
 };
 inline constexpr Traffic kTraffics[] = {Traffic::everybody, Traffic::pair, Traffic::one_way,

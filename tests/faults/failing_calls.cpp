@@ -107,7 +107,7 @@ using anello::faults::of_the_library;
 #include "tests/faults/failing_calls.def"
 #undef CALL
 
-// Returns its error instead of setting errno.
+// pthread_create() returns its error instead of setting errno.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
                               void* argument) noexcept {
   static const auto original = of_the_library(&::pthread_create, "pthread_create");

@@ -8,7 +8,7 @@
 
 namespace anello::faults {
 
-// Call number `number` of the function fails with `error`, and so do the following calls, `times` calls in all.
+// The call with this number fails with `error`, and so do the calls after it: `times` calls in all.
 struct FailingCall {
   std::string name;          // "new" is an allocation by operator new, "pthread_create" a new thread
   std::uint64_t number = 0;  // from 1, counted from arm()
@@ -23,7 +23,7 @@ void disarm();
 // Calls `each` for every function that can fail, with its name and how often it was called while armed.
 void for_each_call(const std::function<void(std::string_view name, std::uint64_t calls)>& each);
 
-// Every name with each of its errors, in the order of the table.
+// A name with one of its errors. The list has every such pair, in the order of the table.
 struct PossibleFailure {
   std::string_view name;
   int error;

@@ -10,8 +10,8 @@
 namespace anello::faults {
 namespace {
 
-// Lets calls of the C library fail on one rank: for each function and error at most `most` calls, evenly spread, and of
-// these only every `every`-th.
+// Lets calls of the C library fail on one rank: for each function and error, the trials fail at most `most` calls,
+// evenly spread. Only every `every`-th of these trials is carried out.
 int run_calls(std::uint64_t most, int every) {
   int possible = 0, tried = 0, wrong = 0;
   for (const std::string transport : {"tcp", "auto"})

@@ -54,7 +54,7 @@ TEST(ArmedCall, FailsAsOftenAsItIsTold) {
   close(ends[0]), close(ends[1]);
 }
 
-// True if the loop has executed this in time.
+// True if the loop has completed this future in time.
 bool is_done(std::future<void> done) {
   return done.wait_for(testing::kLong) == std::future_status::ready;
 }
@@ -71,7 +71,7 @@ TEST_P(LoopWithAFailure, ServesTimersAndOtherThreads) {
   timer.expires_after(std::chrono::milliseconds(1));
   timer.async_wait([&](asio::error_code) { expired.set_value(); });
   ASSERT_TRUE(is_done(expired.get_future())) << "the timer does not expire";
-  for (int time = 0; time < 20; time++) {  // each time the loop sleeps, or is about to sleep
+  for (int time = 0; time < 20; time++) {  // the loop sleeps each time, or is about to sleep
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::promise<void> done;
     asio::post(loop.context(), [&] { done.set_value(); });

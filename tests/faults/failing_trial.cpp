@@ -35,7 +35,7 @@ class FailingJob {
     }
   }
 
-  // The line that a rank printed; "hung", or "crashed" and how, if it did not end properly.
+  // Returns the line that a rank printed. If the rank did not end properly, returns "hung", or "crashed" and how.
   std::string end_of(int rank, testing::Milliseconds limit) {
     Process& process = ranks_[std::size_t(rank)];
     const int code = process.wait(limit);

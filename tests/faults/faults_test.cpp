@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(, EachFault,
                          ::testing::Values(Fault::none, Fault::server, Fault::kill, Fault::stop, Fault::pause),
                          [](const auto& tested) { return std::string(name(tested.param)); });
 
-// Only the rendezvous sees a rank that dies before it connects.
+// If a rank dies before it connects with the others, only the rendezvous sees this death.
 TEST(Faults, ADeathWhileOthersConnectIsKnownAtOnce) {
   for (int delay = 0; delay < 6; delay++) {
     const Trial trial{.moment = Moment::start, .ranks = 2, .victim = 1, .delay = milliseconds(delay / 2)};
@@ -67,13 +67,13 @@ bool received_death_after_departures(milliseconds rest) {
   return true;
 }
 
-// How long ranks 0 and 3 take to connect depends on the machine.
+// The time that ranks 0 and 3 need to connect depends on the machine, so the test tries several times.
 TEST(Faults, ADeathIsKnownAlsoWhenAllRanksBetweenHaveLeft) {
   EXPECT_TRUE(received_death_after_departures(milliseconds(400)) ||
               received_death_after_departures(milliseconds(10000)));
 }
 
-// Starts the ranks itself, because the launcher would see the death of its own child.
+// The test starts the ranks without a launcher, because a launcher would see the death of its own child.
 TEST(Faults, ADeathIsKnownAtOnceThoughAChildOfTheDeadRankGoesOn) {
   for (const Moment child : {Moment::parent, Moment::worker})
     for (const std::string transport : {"tcp", "auto"}) {
@@ -82,7 +82,7 @@ TEST(Faults, ADeathIsKnownAtOnceThoughAChildOfTheDeadRankGoesOn) {
     }
 }
 
-// Afterwards the file is complete: the old state or the new one.
+// Afterwards the file has one complete state: the old one or the new one.
 TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
   const Scratch scratch;
   const std::string file = scratch / "state", fresh = file + ".part";
@@ -154,8 +154,8 @@ TEST(Starvation, CanDelayAPingByMoreThanAHeartbeat) {
   EXPECT_TRUE(could_be_silent(milliseconds(292), limit, std::nullopt));
 }
 
-// Returns how often a check is carried out that fails the first `failing` times. `seen`: the number of reported
-// failures.
+// Runs a check that fails the first `failing` times. Returns how often the check was carried out. `seen`: the expected
+// number of reported failures.
 int times(milliseconds tolerated, int failing, int seen) {
   int times = 0;
   ::testing::TestPartResultArray reported;

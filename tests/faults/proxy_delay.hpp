@@ -1,5 +1,5 @@
-// Measures how long a world's proxies take at present for the messages of a ping, again and again, by a thread that
-// plays both ends.
+// Measures again and again how long a world's proxies take at present for the messages of a ping. A thread plays both
+// ends of the ping.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -31,7 +31,7 @@ class ProxyDelay {
     thread_.join();
   }
 
-  // The maximum so far, including the current measurement.
+  // The longest time so far, including that of the current measurement.
   Time longest() {
     const std::lock_guard lock(mutex_);
     return std::max(longest_, under_way());
@@ -66,7 +66,8 @@ class ProxyDelay {
     const asio::ip::tcp::endpoint proxy(asio::ip::address_v4::loopback(), port_);
     co_await near.async_connect(proxy, or_failed);
     if (failed) co_return;
-    near.async_wait(Socket::wait_read, [this](asio::error_code aborted) {  // nothing comes before the other is there
+    near.async_wait(Socket::wait_read, [this](asio::error_code aborted) {  // nothing comes before the far end is
+                                                                           // connected
       asio::error_code ignored;
       if (!aborted) listener_.cancel(ignored);
     });

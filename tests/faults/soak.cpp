@@ -35,7 +35,7 @@ std::string left_behind(const Held& before, const Held& now) {
   return all;
 }
 
-// Draws a fault: silence seldom, because each costs its whole limit, and deaths most often.
+// Draws a fault: deaths most often, and silence seldom, because each silence lasts for its whole limit.
 Fault any_fault(Random& random) {
   const std::uint64_t draw = random.below(100);
   if (draw < 70) return Fault::kill;

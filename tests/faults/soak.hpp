@@ -1,4 +1,4 @@
-// Runs world after world, each with a random fault, and checks after each what is left. One thread.
+// Runs world after world, each with a random fault. After each world, checks which resources are left. One thread.
 #pragma once
 #include <array>
 #include <functional>

@@ -26,7 +26,7 @@ constexpr milliseconds kLong{20000};
 
 // A rank's last line of output.
 struct RankEnd {
-  std::string what;  // the first word of its last line (victim.cpp); empty: it printed none
+  std::string what;  // first word of the rank's last line (victim.cpp); empty: no line
   steady_clock::time_point at;
   std::string code, message;
   int culprit = -1;
@@ -205,8 +205,8 @@ std::string_view name(Moment moment) {
 
 namespace {
 
-// Draws some ranks, without the victim and without the last other rank. Mostly draws all ranks that are connected with
-// the victim from the start, if there are further ranks.
+// Draws some ranks to leave: not the victim, and not all of the other ranks. Mostly draws all ranks that are connected
+// with the victim from the start, if there are further ranks.
 std::vector<int> any_leaving(const Trial& trial, Random& random) {
   const std::vector<int> neighbours = failure::control_neighbours(trial.victim, trial.ranks);
   std::vector<int> others;

@@ -12,7 +12,7 @@ namespace anello::faults {
 
 using std::chrono::milliseconds;
 
-// The shortest ANELLO_SILENCE_LIMIT that healthy ranks keep, and how late they may be.
+// The shortest ANELLO_SILENCE_LIMIT within which healthy ranks answer, and the time by which an error may be late.
 inline constexpr milliseconds kShortLimit{kSlowdown > 1 ? 3000 : 1000}, kSoon{1000 * kSlowdown};
 
 enum class Fault {
@@ -47,7 +47,8 @@ struct Result {
   std::string wrong;                   // a description of wrong results; empty if there were none
   std::optional<milliseconds> latest;  // from the fault until the last survivor received the error
   std::uint64_t operations = 0;        // number of right operations of all survivors together
-  // True if a rank received an error. A world that is hit in its last moments may end in good order instead.
+  // True if a rank received an error. If the fault comes in the world's last moments, the world may end in good order
+  // instead.
   bool told = false;
 };
 Result carry_out(const Trial& trial, const std::string& victim_program);

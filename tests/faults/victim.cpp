@@ -1,11 +1,11 @@
 // A rank that reduces until rank 0's standard input ends, checks every result, and prints: a line "ready" when the
 // world has formed, then one line with the outcome, the number of right operations, and the time (steady_clock,
-// nanoseconds). The last form means that it received an error:
+// nanoseconds). The last form means that the rank received an error:
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
 // anello-victim busy|small|pausing|parent|groups|late|forking|worker|unread|ending
 // anello-victim departing RANK...
-//   parent: has started another program, which goes on when the rank is dead
-//   groups: makes groups and sends in a ring, and drops them
+//   parent: has started another program, which still runs when the rank is dead
+//   groups: makes groups, sends in a ring, and drops the groups
 //   late: rank 0 comes to the first of these groups 5.5 s after the others
 //   forking: fork()s children that return from main() while the rank goes on
 //   worker: has a child made by fork(), which lives longer than the rank
@@ -29,7 +29,7 @@
 
 namespace {
 
-// The activity of a rank between two checks whether it should go on.
+// The work of a rank between two checks of whether it should go on.
 struct Habit {
   std::size_t elems = 100;
   int operations = 50;
@@ -78,7 +78,7 @@ bool is_child_of_fork() {
   return fork() == 0;
 }
 
-// Starts a worker like a data loader's. By then the rank has links.
+// Starts a child process like a data loader's worker, when the rank already has links.
 void start_worker(anello::World& world) {
   std::vector<float> values(100'000);
   world.allreduce(values);
@@ -97,7 +97,7 @@ void fill_standard_error() {
   if (fcntl(ends[1], F_SETFL, 0) != 0 || dup2(ends[1], STDERR_FILENO) < 0) std::exit(2);
 }
 
-// Waits until it is late, or the world has failed.
+// Waits for the time `lateness`, or until the world has failed.
 void come_late(const anello::World& world, std::chrono::milliseconds lateness) {
   const auto end = std::chrono::steady_clock::now() + lateness;
   while (std::chrono::steady_clock::now() < end && !world.failure())
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> named(argv + 2, argv + argc);
   if (departs == named.empty()) return 2;
   if (habit == "unread") fill_standard_error();
-  std::optional<anello::World> kept;  // lives until the outcome is printed: ending a failed world takes time
+  std::optional<anello::World> kept;  // lives until the outcome is printed, since the end of a failed world takes time
   try {
     anello::World& world = kept.emplace(anello::init());
     if (habit == "parent" && std::system("sleep 60 </dev/null >/dev/null 2>&1 &") != 0) return 2;
@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
     std::cout << "ready" << std::endl;
     std::vector<int> leaving;
     for (const std::string& rank : named) leaving.push_back(std::stoi(rank));
-    // With "ending", the rank is killed while it makes and ends worlds
+    // "ending": the rank is killed while it makes and ends worlds
     const bool right = habit == "ending" || (departs ? depart(world, leaving) : live(world, habit_of(habit)));
     if (is_child) return 0;
     if (!right) return say("wrong"), 3;

@@ -64,7 +64,8 @@ TEST_P(EachParser, BearsWhatFuzzersHaveFoundAndWhatIsNearIt) {
 INSTANTIATE_TEST_SUITE_P(, EachParser, testing::ValuesIn(kParsers),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// With an old version the parser would reject them at their first bytes: then replace the version in the file.
+// A parser would reject inputs with an old version at their first bytes. If this test fails, replace the version in the
+// file.
 TEST(Corpus, OfTheHandshakeHasTheCurrentVersion) {
   const std::string current = Writer().raw("ANLO").u16(net::kProtocolVersion).bytes();
   long count = 0;

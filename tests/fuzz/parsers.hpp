@@ -1,6 +1,6 @@
-// Every parser of bytes that come from outside, as a function for a fuzzer: for any bytes it ends with a value or an
-// Error{protocol, configuration, file}. Anything else (another exception, a broken guarantee, a sanitizer's finding)
-// ends the process.
+// Every parser of bytes that come from outside, as a function for a fuzzer: for any bytes the function returns a value
+// or throws Error{protocol, configuration, file}. Anything else (another exception, a broken guarantee, a sanitizer's
+// finding) ends the process.
 #pragma once
 #include <array>
 #include <string_view>
@@ -18,7 +18,7 @@ void table(std::string_view bytes);       // a table of algorithms
 void digits(std::string_view bytes);      // a data file, plain or compressed
 // The first byte chooses one of four files; the other bytes are the content of this file.
 void mnist(std::string_view bytes);
-void checkpoint(std::string_view bytes);  // unchanged, or (first byte odd) the rest with a right frame around it
+void checkpoint(std::string_view bytes);  // if the first byte is odd, the rest in a right frame
 
 struct Parser {
   std::string_view name;

@@ -1,4 +1,4 @@
-// Training on a fake GPU, whose kernels are the CPU's: tests the order of queued work, and where the host waits.
+// Training on a fake GPU whose kernels run the CPU's code. Tests the order of queued work, and where the host waits.
 #include "trainer/cuda/cuda_backend.hpp"
 
 #include <gmock/gmock.h>
@@ -79,7 +79,7 @@ TEST(CudaBackend, ComesToWhatTheProcessorComesTo) {
   }
 }
 
-// CUDA does not document the behaviour of calls with no bytes, so none is made.
+// CUDA does not document the behaviour of calls with no bytes, so the backend makes no such call.
 TEST(CudaBackend, AsksTheDeviceForNothingAboutNoBytes) {
   const gpu::Device device = fake::device(1);
   void* none = nullptr;

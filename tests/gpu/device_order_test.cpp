@@ -1,5 +1,5 @@
-// On a real GPU: the order of slow kernels, errors, and leaks. tests/gpu.sh runs some of these tests in a process of
-// their own, since a GPU that has met an illegal address is unusable for its process.
+// On a real GPU: the order of slow kernels, errors, and leaks. tests/gpu.sh runs some of these tests in separate
+// processes, since a process that accesses an illegal address on a GPU cannot use this GPU any more.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
@@ -75,7 +75,7 @@ TEST_P(OrderOnTheDevice, CallsWaitForSlowWorkAndAreWaitedFor) {
   });
 }
 
-// The plugin's table has no call for this number, so this function asks the driver that the plugin has loaded.
+// The plugin's table has no call for the free memory, so this function asks the driver that the plugin has loaded.
 std::size_t free_on_device() {
   const gpu::DeviceGuard guard(device());
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -86,7 +86,7 @@ std::size_t free_on_device() {
   return free;
 }
 
-// Reads the kernel's number: pinned memory is not available to other programs.
+// Reads the kernel's number of free bytes; it does not include pinned memory, which other programs cannot use.
 std::size_t free_on_host() {
   std::ifstream counts("/proc/meminfo");
   for (std::string name, rest; counts >> name; std::getline(counts, rest))
@@ -172,8 +172,8 @@ TEST(DISABLED_BrokenDevice, EveryCallSaysSo) {
   }
 }
 
-// Two processes on one GPU, each with its own NCCL_HOSTID: NCCL takes them for two hosts. On one GPU only this tests
-// NCCL's threads, its split, and an abort with a peer.
+// Two processes on one GPU, each with its own NCCL_HOSTID: NCCL takes them for two hosts. With one GPU, this is the
+// only test of NCCL's threads, its split, and an abort with a peer.
 TEST(DISABLED_NcclOfTwoRanks, MovesAndSplits) {
   World world = init();
   ASSERT_EQ(world.size(), 2);
@@ -191,7 +191,7 @@ TEST(DISABLED_NcclOfTwoRanks, MovesAndSplits) {
     const Tensor tensor(mirror.get(), kCount, DType::f32);
     nccl.allreduce(tensor, tensor, stream.get(), Op::average, {});
     const auto part = nccl.split(world.split(0, -world.rank()));
-    const int other = world.rank();  // in the part, the peer has this number, because the order is reversed
+    const int other = world.rank();  // the part reverses the order, so the peer has this number there
     const Mirror arrived(values.data(), kCount * 4, stream.get());
     part->exchange(tensor, other, Tensor(arrived.get(), kCount, DType::f32), other, stream.get(), {});
     std::vector<float> found(kCount);

@@ -68,7 +68,7 @@ TEST_P(OnTheDevice, FactorsAreRight) {
       {{.count = 1000, .prescale = 2, .postscale = 0.5}, {.op = Op::average, .count = 1000, .postscale = 4}});
 }
 
-// Sizes for which NCCL's own kernel of one rank does not reach the last elements.
+// The test uses sizes for which NCCL's own kernel for one rank does not reach the last elements.
 TEST_P(OnTheDevice, ReductionsReachTheLastElement) {
   std::vector<Exercise> all;
   for (const std::uint64_t count : {4105, 131075, 1000067})
@@ -81,7 +81,7 @@ TEST_P(OnTheDevice, ReductionsReachTheLastElement) {
 }
 
 // A GpuGroup of one rank does not call NCCL, but this test does: on a machine with one GPU there is no other way to
-// start it.
+// start NCCL.
 TEST(NcclItself, StartsAndMovesWhatOneRankHas) {
   run_world(1, [](World& world) {
     const char* why = "";
@@ -93,7 +93,7 @@ TEST(NcclItself, StartsAndMovesWhatOneRankHas) {
   });
 }
 
-// Made on the stream, averaged on another, and read on the first again.
+// The gradients are made on one stream, averaged on another stream, and read on the first stream again.
 TEST_P(OnTheDevice, GradientsAreAveraged) {
   run_world(GetParam().ranks, [&](World& world) {
     GpuGroup gpus = GpuGroupAccess::make(ranks_on_one_gpu(world, {.backend = GetParam().backend}));
@@ -215,7 +215,7 @@ TEST_F(Kernels, WorkByManyRows) {
     }
 }
 
-// Four bytes after the alignment that loads of 16 bytes need; the elements around must not change.
+// The arrays begin four bytes after an alignment that loads of 16 bytes need. The elements around them must not change.
 TEST_F(Kernels, WorkOnUnalignedArrays) {
   constexpr std::size_t kCount = 1000, kColumns = 100;
   const auto two = [&] { return std::vector<std::vector<float>>{some(kCount + 2), some(kCount + 2)}; };
@@ -232,7 +232,7 @@ TEST_F(Kernels, WorkOnUnalignedArrays) {
   });
 }
 
-// Rows that can be read four pixels at a time, and rows that cannot.
+// Gathers rows that can be read four pixels at a time, and rows that cannot.
 TEST_F(Kernels, GatherRows) {
   constexpr std::size_t kSamples = 50, kRows = 70;
   const float shift = 3, scale = 0.25F;

@@ -37,7 +37,7 @@ class ElasticGpus : public ElasticJob, public ::testing::WithParamInterface<cons
 INSTANTIATE_TEST_SUITE_P(Backends, ElasticGpus, ::testing::Values("nccl", "staged"),
                          [](const auto& its) { return std::string(its.param); });
 
-// The kernels of the other ranks wait for the dead rank.
+// When a rank dies in a collective, the kernels of the other ranks wait for it.
 TEST_P(ElasticGpus, GoOnWhenARankDiesInACollective) {
   serve({.min = 1, .max = 4, .first = 3});
   let_one_be("1", "dies");
@@ -63,7 +63,7 @@ TEST_P(ElasticGpus, KeepTheirNumbers) {
         << others[k]->out() << others[k]->err();
 }
 
-// Every call of CUDA is an error from then on.
+// One rank's GPU breaks: from then on every call of CUDA on this rank fails.
 TEST_P(ElasticGpus, GoOnWithoutARankWhoseGpuBreaks) {
   serve({.min = 1, .max = 4, .first = 3});
   let_one_be("2", "breaks");
@@ -98,7 +98,7 @@ class ElasticNccl : public ElasticGpus {};
 INSTANTIATE_TEST_SUITE_P(Backends, ElasticNccl, ::testing::Values("nccl"),
                          [](const auto& its) { return std::string(its.param); });
 
-// The others must not wait for it in each further world.
+// An abort of NCCL does not return. The other ranks must not wait for this abort in each further world.
 TEST_P(ElasticNccl, GoOnWhileAbortsDoNotReturn) {
   serve({.min = 1, .max = 4, .first = 2});
   setenv("TRAINEE_ABORTS", "3600000", 1);

@@ -1,7 +1,7 @@
 // gpu_trainee STEPS MILLISECONDS WORLD [WEIGHTS]: a process of an elastic job that adds gradients on a fake GPU, with a
 // GpuGroup in each world. ANELLO_GPU_BACKEND chooses the backend. In the first world, the rank TRAINEE_VICTIM suffers
-// TRAINEE_FATE in the sixth sum: "dies" while the others' kernels wait for it, or "breaks" its GPU for ever. With
-// TRAINEE_ABORTS=MILLISECONDS, the end of a communicator takes that long.
+// TRAINEE_FATE in the sixth sum: it "dies" while the others' kernels wait for it, or "breaks" its GPU for ever.
+// TRAINEE_ABORTS=MILLISECONDS sets how long the end of a communicator takes.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ class Gpu {
     if (job.change().generation == 1 && variable("TRAINEE_VICTIM") == std::to_string(job.world().rank()))
       fate_ = variable("TRAINEE_FATE");
   }
-  // Gpu's own members are destroyed before this line is printed.
+  // The deleter prints this line after Gpu's members have been destroyed.
   static std::shared_ptr<Gpu> make(elastic::Job& job) {
     return {new Gpu(job), [](Gpu* gpu) {
               delete gpu;

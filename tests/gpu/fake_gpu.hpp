@@ -1,9 +1,9 @@
-// A GPU made of threads: each stream is a worker thread with random delays from a seed, so that work without an order
-// does race. Like CUDA, it refuses events and kernels on a stream of another device, makes a context on the current
-// device in every call that needs one, refuses calls with no bytes, and waits for all of a device's work before it
-// frees memory there. "Device" memory is host memory in separate blocks that the fake has registered. There is one fake
-// in the process, because the table has no context argument. It counts the objects that are alive, and fails or hangs
-// on command.
+// A GPU made of threads: each stream is a worker thread with random delays from a seed, so that operations without an
+// order between them really race. Like CUDA, it refuses events and kernels on a stream of another device, makes a
+// context on the current device in every call that needs one, refuses calls with no bytes, and waits for all of a
+// device's work before it frees memory there. "Device" memory is host memory in separate blocks that the fake has
+// registered. There is one fake in the process, because the table has no context argument. It counts the objects that
+// are alive, and fails or hangs on command.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -143,7 +143,7 @@ By by(void* comm, int op, int dtype) {
   return {Op::sum, {.prescale = rounded(1.0 / of->group.size(), dtype)}, true};
 }
 
-// Up to 2.29.6, NCCL's kernel for one rank with a factor does not reach the last elements for many sizes.
+// Up to NCCL 2.29.6, the kernel for one rank with a factor does not reach the last elements for many sizes.
 std::size_t reached(void* comm, std::size_t count, const By& how) {
   return how.multiplies && comm_of(comm)->group.size() == 1 ? count - count % 32 : count;
 }

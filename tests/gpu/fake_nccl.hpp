@@ -1,8 +1,8 @@
 // A fake NCCL made of a group's own collectives, which run on fake streams: right results in the stream's order, and
 // all ways in which NCCL fails. It is as strict as NCCL 2.28: no call while another is in progress, one order of
 // kernels for all streams of a communicator, no two ranks on one GPU, factors in the tensor's type, kernels that hang
-// after the death of a peer until the communicator is aborted, and NCCL's error in reductions of one rank. A rank is a
-// thread; these functions are about its newest communicator.
+// after the death of a peer until the communicator is aborted, and NCCL's error in reductions of one rank. Each rank is
+// a thread; these functions are about the newest communicator of the calling thread.
 #pragma once
 #include <anello/group.hpp>
 #include <string>
@@ -25,7 +25,7 @@ struct NcclFaults {
   bool launches_hang = false;           // each call is in progress until the communicator is aborted
   bool never_there = false;             // making a communicator never ends
   bool refuses = false;                 // making a communicator fails
-  bool kernels_hang = false;            // until the communicator is aborted
+  bool kernels_hang = false;            // kernels hang until the communicator is aborted
   int abort_takes_ms = 0;
 };
 NcclFaults& nccl_faults();  // faults of the communicators that this thread makes from now on

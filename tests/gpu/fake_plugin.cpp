@@ -1,5 +1,5 @@
-// A plugin without a GPU, with the version that it is compiled for; with version 0 it is not a plugin. With version -1
-// it hangs when it is loaded.
+// A plugin without a GPU, with the version that a macro gives. With version 0, the library is not a plugin. With
+// version -1, the library hangs when it is loaded.
 #include <unistd.h>
 
 #include "gpu/table.h"

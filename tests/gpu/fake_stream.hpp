@@ -16,7 +16,7 @@
 namespace anello::gpu::fake {
 
 inline std::mutex mutex;                 // guards all variables of the fake that are not thread_local
-inline std::condition_variable changed;  // something was done
+inline std::condition_variable changed;  // a function has run, or another state has changed
 inline Random delays(1);
 inline constexpr int kDevices = 4;
 inline std::array<int, kDevices> busy{};  // by device: number of functions that are queued or running
@@ -29,7 +29,7 @@ struct FakeStream {
   bool invalid = false;  // a call has invalidated the capture
   std::vector<std::function<void()>> captured;
   int device = current;
-  std::condition_variable to_do;  // something was queued. Only the worker waits for it
+  std::condition_variable to_do;  // a function was queued; only the worker waits for this
   std::thread worker{[this] { work(); }};
 
   void work() {
@@ -64,8 +64,9 @@ struct FakeStream {
 inline thread_local FakeStream* own_capture = nullptr;  // by this thread, through the table
 
 FakeStream& stream_of(CUstream_st* stream);
-// In a capture by this thread, a call that CUDA does not allow there is refused, and spoils the capture. Likewise in a
-// capture by fake::capture() on the current device, by any thread, unless this thread ignores captures.
+// For a call that CUDA does not allow in a capture: if this thread captures, refuses the call and spoils the capture.
+// Does so too for a capture by fake::capture() on the current device, by any thread, unless this thread ignores
+// captures.
 int refused_by_capture();
 int ignore_captures();
 int capture_begin(CUstream_st* stream);

@@ -49,7 +49,7 @@ double queued_us(GpuStream stream, int repeats, const std::function<void()>& que
   return median(times);
 }
 
-// All kernels that read memory once, compared with a copy in the same run.
+// Measures all kernels that read memory once, in comparison with a copy in the same run.
 void kernels(std::size_t elems) {
   trainer::CudaBackend on(device(), gpu::installed_kernels(Settings::from_environment().gpu_plugin));
   std::vector<Backend::Memory> memory;
@@ -111,8 +111,8 @@ GpuGroup staged_gpus_of(World& world, std::size_t segment_bytes) {
       world, world, options, [] { return GpuGroupAccess::Impl::Tables{&library().table()}; }));
 }
 
-// The cost of a call for the host, beyond NCCL's own cost. Calls the backend directly, because a GpuGroup of one rank
-// would not call NCCL. Out of place: in place NCCL launches nothing.
+// Measures the host's cost for a call, beyond NCCL's own cost. Calls the backend directly, because a GpuGroup of one
+// rank would not call NCCL. The calls are out of place, because in place NCCL would launch nothing.
 void nccl() {
   run_world(1, [](World& world) {
     const gpu::Stream stream = gpu::make_stream(device());
@@ -142,7 +142,8 @@ void nccl() {
   });
 }
 
-// The three stages of a staged call, separately and together, by segment size. Staged::Limits has the best size.
+// Measures the three stages of a staged call, separately and together, for each segment size. Staged::Limits has the
+// best size.
 void staged(int ranks, std::size_t elems) {
   run_world(ranks, [&](World& world) {
     const std::size_t bytes = elems * sizeof(float);

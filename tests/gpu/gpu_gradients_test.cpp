@@ -30,7 +30,7 @@ class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGradientsBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Gradients are announced when the slow kernels that make them are queued; in a different order on rank 1.
+// Gradients are announced when the slow kernels that make them have only been queued. The order differs on rank 1.
 TEST_P(GpuGradientsBy, AverageWhatIsStillBeingMade) {
   for (const int passes : {1, 2})
     run_world(2, [&](World& world) {
@@ -115,8 +115,8 @@ TEST_P(GpuGradientsBy, SumAndCompress) {
   });
 }
 
-// The kernel that makes the gradient ends only after the caller has continued and made another collective. With NCCL
-// that collective would wait for the gradient's: a communicator has one order.
+// The kernel that makes the gradient ends only after the caller has continued and made another collective. With NCCL,
+// this collective would wait for the gradient's collective, because all calls of a communicator have one order.
 TEST(GpuGradients, StagedLetAnotherCollectivePass) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");

@@ -25,7 +25,7 @@ class GpuGroupRanks : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGroupRanks, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// split() needs all ranks, but here the other ranks do not even call it.
+// The ranks make a group without split(), which would need all ranks; the other ranks make no call at all.
 TEST_P(GpuGroupRanks, AreAPartOfTheWorld) {
   run_world(4, [](World& world) {
     if (world.rank() % 2 == 0) return;
@@ -131,7 +131,7 @@ TEST_P(GpuGroupRanks, EndTheWorld) {
   }
 }
 
-// Each abandoned communicator keeps a thread, and kernels that run.
+// Each abandoned communicator still has a thread, and kernels that run, so a process may leave only a few behind.
 TEST(GpuGroup, IsRefusedToAProcessThatHasLeftManyCommunicatorsBehind) {
   gpu::NcclCommunicator::Limits limits;
   limits.end = milliseconds(1);

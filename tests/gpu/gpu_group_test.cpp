@@ -62,7 +62,8 @@ TEST(GpuGroup, OfOneRankNeedsNoNccl) {
   EXPECT_EQ(way(1, missing), "single: one rank, nothing travels");
 }
 
-// The order in which NCCL adds depends on hosts, sizes and transport, and NCCL does not compare results.
+// NCCL cannot keep these promises: the order in which it adds depends on hosts, sizes and transport, and it does not
+// compare results.
 TEST(GpuGroup, KeepsWhatTheSettingsPromise) {
   const Choice reproducible{.against_nccl = "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"};
   EXPECT_EQ(way(2, [&](int) { return reproducible; }), "staged: ANELLO_REPRODUCIBLE=1, which NCCL cannot keep");
@@ -143,7 +144,7 @@ TEST(GpuGroup, RefusesWhatCannotBe) {
                  ErrorCode::configuration, "ANELLO_GPU_BACKEND=nccl is not possible: ranks 0 and 4 share GPU fake:0");
 }
 
-// A failure on one rank is an error on all.
+// If one rank cannot make its GpuGroup, this is an error on all ranks.
 TEST(GpuGroup, SaysOnAllRanksWhatOneOfThemLacks) {
   const auto only_rank_1 = [](World& world, const std::function<void()>& trouble, Choice choice = {}) {
     gpus_of(world, choice, [&] {
@@ -221,7 +222,8 @@ TEST_P(GpuGroupBy, HasTheVerbsOfAGroup) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-// NCCL launches from threads of its own, and there the handle of a thread's default stream means another stream.
+// NCCL launches kernels from its own threads. There the handle of a thread's default stream would mean a different
+// stream.
 TEST_P(GpuGroupBy, RefusesTheDefaultStreamOfAThread) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
@@ -242,7 +244,7 @@ TEST_P(GpuGroupBy, RefusesTheDefaultStreamOfAThread) {
   });
 }
 
-// A null stream is the default stream of the rank's GPU, even if another device is the thread's current one.
+// A null stream is the default stream of the rank's GPU, even if another device is the thread's current device.
 TEST_P(GpuGroupBy, OrdersTheDefaultStreamOfItsOwnDevice) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
@@ -267,7 +269,8 @@ TEST_P(GpuGroupBy, OrdersTheDefaultStreamOfItsOwnDevice) {
   });
 }
 
-// A graph's kernels run later, or never: a call that waits for them on the host cannot be captured, and reports that.
+// A graph's kernels run later, or never. So a call that waits for its kernels on the host cannot be captured, and
+// reports this.
 TEST_P(GpuGroupBy, CapturesOnlyWhatIsQueuedWhole) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});

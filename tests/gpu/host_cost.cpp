@@ -1,5 +1,5 @@
-// Prints the cost of calls in our own code for the host, with tables that do nothing. Needs no GPU. Started by hand; on
-// a busy machine the figures are larger. Instructions of a training step: valgrind --tool=callgrind
+// Prints how much time of the host our own code needs for a call, with tables that do nothing. Needs no GPU. Started by
+// hand; on a busy machine the figures are larger. Instructions of a training step: valgrind --tool=callgrind
 // --toggle-collect='*one_step*'
 #include <algorithm>
 #include <anello/gpu.hpp>

@@ -12,7 +12,7 @@ class InjectedFailure {
   // Fails the call of this name that comes after `after` other calls of this name.
   InjectedFailure(std::string call, int after) : call_(std::move(call)), left_(after) {}
 
-  // Counts this call. Returns true if it is the one to fail.
+  // Counts this call. Returns true if this call must fail.
   bool comes(std::string_view call) { return call_ == call && left_-- == 0; }
 
  private:

@@ -20,7 +20,7 @@ class NamedCallsEndBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, NamedCallsEndBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// All ranks get the same error, and the world goes on.
+// One rank has no plugin. All ranks get the same error, and the world goes on.
 TEST(NamedCallsEnd, ThatARankHasNoPluginIsAnErrorOfAll) {
   run_world(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -66,8 +66,8 @@ TEST_P(NamedCallsEndBy, ADeadRankEndsThem) {
   }
 }
 
-// The world fails while an operation is queued behind slow work. The operation fails too, but only when the device no
-// longer uses the operation's tensors.
+// The world fails while an operation is queued behind slow work. The operation fails too, but only after the device has
+// stopped using the operation's tensors.
 TEST_P(NamedCallsEndBy, WhatIsUnderWayWhenTheWorldFailsIsWaitedFor) {
   for (const Told& each : told_on_all_ranks(2, [](World& world) {
          const auto scheduler = Scheduler::make(world);
@@ -101,7 +101,7 @@ TEST_P(NamedCallsEndBy, WhatIsUnderWayWhenTheWorldFailsIsWaitedFor) {
   }
 }
 
-// An error on only one rank ends the world, since the others wait for it.
+// An error of the device on only one rank ends the world, since the other ranks wait for this rank.
 TEST(NamedCallsEnd, AnErrorOfOneRankEndsTheWorld) {
   for (const Told& each : told_on_all_ranks(2, [](World& world) {
          const auto scheduler = Scheduler::make(world);
@@ -121,7 +121,7 @@ TEST(NamedCallsEnd, AnErrorOfOneRankEndsTheWorld) {
 }
 
 // An agenda ends while one operation is being started and another one waits behind it. Nothing may wait forever. The
-// first operation succeeds. The second one succeeds too, unless it was not given to the device yet.
+// first operation succeeds. The second operation succeeds only if it has already been given to the device.
 TEST(NamedCallsEnd, AnAgendaEndsWhileOperationsAreStarted) {
   run_world(1, [](World& world) {
     const auto scheduler = Scheduler::make(world);
@@ -206,7 +206,7 @@ TEST(NamedCallsEnd, WhatIsNotDoneInTimeAtTheEndFails) {
   });
 }
 
-// The child has none of the parent's threads.
+// A child of fork() has none of the parent's threads.
 TEST(NamedCallsEnd, AChildOfForkLeavesThemAlone) {
   run_world(1, [](World& world) {
     auto scheduler = Scheduler::make(world);

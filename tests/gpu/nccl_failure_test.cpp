@@ -18,7 +18,8 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The errors of all ranks if rank 1 has these faults, and how long the ranks took. No communicator may be left.
+// The errors of all ranks if rank 1 has the given faults, and the time that the ranks took. No communicator may be
+// left.
 struct Ending {
   std::vector<Told> told;
   milliseconds took;
@@ -56,7 +57,7 @@ void expect_error_on_all(const Ending& ending, ErrorCode code, int culprit, cons
 }
 
 void reduce_forever(World& world, Verbs<Nccl>& on_gpu, GpuStream stream) {
-  thread_local std::vector<int> values;  // kernels use it until the caller has finished the stream
+  thread_local std::vector<int> values;  // kernels use this until the caller has finished the stream
   values.assign(100, world.rank());
   for (;;) {
     on_gpu.allreduce(values, values, stream, Op::sum, {});
@@ -88,8 +89,8 @@ TEST(NcclFailure, ThatIsNeverThereIsGivenUpAfterTheLimit) {
                       "it took more than 200 ms");
 }
 
-// In other cases a failure of the start is thrown, and the world goes on. Here the others wait inside NCCL for the dead
-// rank.
+// Other failures during the start are only thrown, and the world goes on. But here the other ranks wait inside NCCL for
+// the dead rank.
 TEST(NcclFailure, ADeathDuringTheStartIsNotWaitedFor) {
   const auto began = std::chrono::steady_clock::now();
   const std::vector<Told> told = told_on_all_ranks(2, [](World& world) {
@@ -196,7 +197,7 @@ TEST(NcclFailure, APeerThatDoesNotComeEndsTheWorldAfterTheLimit) {
   }
 }
 
-// A program may queue more work than can be done within the limit of one operation.
+// A program may queue many operations, which together take longer than the limit of one operation.
 TEST(NcclFailure, ALongQueueIsNotOverItsLimit) {
   run_world(2, [](World& world) {
     const Stream stream = make_stream(fake::device(world.rank()));

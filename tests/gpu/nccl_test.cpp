@@ -45,7 +45,7 @@ TEST_P(NcclInWorldsOf, CallsThatAreInProgressForAWhile) {
   expect_all_right(exercises_of_all_kinds(100, 0), {.looks = 150});
 }
 
-// A rank that mistook such a call for a refused one would queue a send without its recv, and the peer would wait
+// If a rank took a call in progress for a refused call, it would queue a send without its recv, and the peer would wait
 // forever.
 TEST_P(NcclInWorldsOf, CallsOfAGroupThatAreInProgress) {
   expect_all_right(exercises_of_all_kinds(100, 0), {.groups_are_in_progress = true});
@@ -190,7 +190,7 @@ TEST(Nccl, SaysWhatItCannotDo) {
   });
 }
 
-// Another rank may have no factor; it must not wait forever.
+// Only rank 1 has a factor, and fails because there are no kernels for it. The other rank must not wait forever.
 TEST(Nccl, AFactorBeforeAMaximumNeedsKernels) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          const auto on_gpu = nccl(world);

@@ -24,8 +24,8 @@ inline void expect_right(Collectives& on_gpu, World& world, const Device& device
     EXPECT_EQ(parts[k]->wrong(), "") << describe(exercises[k]) << ", rank " << world.rank();
 }
 
-// In a world of two ranks: a call waits for work that was queued before it, and work that is queued after it sees the
-// result.
+// In a world of two ranks: a call waits for work that was queued before the call, and work that is queued after the
+// call sees its result.
 inline void expect_the_streams_order(Collectives& on_gpu, const Device& device) {
   const Stream stream = make_stream(device);
   std::vector<int> values(1000), seen;

@@ -61,7 +61,7 @@ void carry_out(OnGpu& on_gpu, int rank, const Exercise& exercise, const Tensors&
   }
 }
 
-// Every kind, with equal and unequal parts, out of place and, if the call differs, in place.
+// Every kind, with equal and unequal parts; out of place, and also in place if the backend's call then differs.
 inline std::vector<Exercise> exercises_of_all_kinds(std::uint64_t count, int root) {
   std::vector<Exercise> all;
   for (const Kind kind : collectives_with_tensors()) {

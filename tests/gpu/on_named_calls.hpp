@@ -57,7 +57,7 @@ inline std::unique_ptr<gpu::NamedCalls> calls_of(World& world, const Choice& cho
       ranks, gpu::NamedCalls::Makers{[]() -> const AnelloGpuTable& { return fake::table(); }, make});
 }
 
-// Runs `program` with schedulers whose agendas use the ranks' GPUs; they end in good order.
+// Runs `program` with schedulers whose agendas use the ranks' GPUs. The schedulers end in good order.
 inline void run_agendas(int ranks, const std::string& backend, const std::function<void(World&, Scheduler&)>& program) {
   run_world(ranks, [&](World& world) {
     const auto scheduler = Scheduler::make(world);

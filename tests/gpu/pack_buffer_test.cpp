@@ -1,4 +1,4 @@
-// Tensors that are sent in 16 bits between GPUs, with the fake GPU and the fake NCCL.
+// Tests, with the fake GPU and the fake NCCL, tensors that are sent between GPUs in 16 bits.
 #include "gpu/pack_buffer.hpp"
 
 #include <gmock/gmock.h>
@@ -86,7 +86,7 @@ TEST(PackBuffer, IsNotUsedForAveragesWithFactors) {
   EXPECT_EQ(casts, 0);
 }
 
-// All streams share the memory. It grows while the previous call is under way and waits for another rank.
+// All streams share the buffer. It must grow while the previous call is under way and waits for another rank.
 TEST(PackBuffer, IsUsedByOneCallAtATime) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());

@@ -62,7 +62,7 @@ TEST(DevicePlugin, APluginWhoseLoadingHangsIsGivenUp) {
                     HasSubstr("ANELLO_GPU_PLUGIN=none")));
 }
 
-// In LD_PRELOAD, both characters separate libraries.
+// Spaces and colons separate libraries in LD_PRELOAD, so a folder with both in its name is a special case.
 TEST(DevicePlugin, AFolderWithSpacesAndColonsIsNoWayAround) {
   const Scratch scratch;
   const std::filesystem::path folder = scratch / "my: own folder";
@@ -113,7 +113,7 @@ TEST(KernelPlugin, LoadsWithoutCublas) {
   EXPECT_FALSE(dlopen("libcublas.so.12", RTLD_NOW | RTLD_NOLOAD));
 }
 
-// cuBLAS takes sizes as int: a larger size must be refused before it would be cut off.
+// cuBLAS takes sizes as int. A size that does not fit into an int must be refused, and not cut off.
 TEST(KernelPlugin, RefusesAProductThatCublasCannotCount) {
   const AnelloKernelTable& table = real_kernels();
   const std::size_t most = std::size_t{INT_MAX}, more = most + 1;

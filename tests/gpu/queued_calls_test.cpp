@@ -40,7 +40,7 @@ TEST(QueuedCalls, ACallThatMovesNothingDoesNotHideOneThatHangs) {
   }
 }
 
-// There is no other rank to ask whether it has called.
+// In a world of one rank, there is no other rank that could be asked whether it has called.
 TEST(QueuedCalls, AWorldOfOneEndsAfterTheLimitToo) {
   const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
     fake::nccl_faults() = {.kernels_hang = true};

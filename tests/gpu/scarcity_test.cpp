@@ -17,11 +17,11 @@ constexpr int kPoor = 1;
 
 struct Outcome {
   std::vector<Told> told;
-  std::vector<std::string> ways = std::vector<std::string>(2);  // the description of each rank's group, if it has one
+  std::vector<std::string> ways = std::vector<std::string>(2);  // each rank's description of its group; empty without a
+                                                                // group
 };
 
-// From the moment at which a rank looks for NCCL, no thread can be started. Before that, the fake GPU starts some
-// threads.
+// No thread can be started after a rank has looked for NCCL. Before that, the fake GPU must start some threads.
 const AnelloGpuTable& table_without_threads() {
   static const AnelloGpuTable table = [] {
     AnelloGpuTable its = fake::table();

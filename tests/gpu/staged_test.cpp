@@ -81,7 +81,8 @@ TEST(Staged, CountsThatDifferByWholeSegmentsAreAMismatch) {
   }
 }
 
-// A bucket has many small gradients: a collective for each would take most of its time.
+// A bucket has many small gradients. With a collective for each of them, these calls would take most of the bucket's
+// time.
 TEST(Staged, AListIsPackedIntoSegments) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world, {4096, milliseconds(0)});

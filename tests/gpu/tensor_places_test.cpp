@@ -1,4 +1,4 @@
-// Calls follow the memory of their tensors: a device's, or the host's.
+// A call is carried out where the memory of its tensors is: on a device, or on the host.
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// Makes the group's own call, after the work queued on the stream.
+// For host memory, GpuGroup makes the group's own call, after the work queued on the stream.
 TEST(TensorPlaces, KnowsHostMemory) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world);
@@ -50,7 +50,7 @@ TEST(TensorPlaces, AnExchangeWhoseSendIsRefusedWaitsForItsReceive) {
   group::tell_devices_by(nullptr);
 }
 
-// A Group would read the memory, which is a segmentation fault.
+// A Group must refuse device memory: reading it on the host is a segmentation fault.
 TEST(TensorPlaces, KeepsItsMemoryOutOfAGroupsCalls) {
   const gpu::Device device = fake::device(1);
   gpu::keep_out_of_host_calls(device);
@@ -76,7 +76,8 @@ TEST(TensorPlaces, KeepsItsMemoryOutOfAGroupsCalls) {
   group::tell_devices_by(nullptr);
 }
 
-// CUDA's answer takes longer than the start of a small collective.
+// The place of a tensor is asked for only once, because CUDA's answer takes longer than the start of a small
+// collective.
 TEST(TensorPlaces, OfTheHostAreAskedForOnce) {
   static std::atomic<int> asked = 0;
   group::tell_devices_by([](const void*) { return asked++, -1; });
@@ -107,7 +108,7 @@ TEST(TensorPlaces, InPlaceIsAskedForOnce) {
   });
 }
 
-// An example is the part of a rank without elements, which lies at the end of the buffer from which parts are taken.
+// An example of a tensor without elements is an empty part, at the end of the buffer that holds all parts.
 TEST(TensorPlaces, ThoseWithoutElementsMayLieAnywhere) {
   for (const std::string backend : {"nccl", "staged"})
     run_world(2, [&](World& world) {

@@ -1,5 +1,5 @@
-# The trainer's network, batch and precision in PyTorch on the same GPU: prints samples per second after a first epoch.
-# With "graph" as the second argument, whole batches are replays of one CUDA graph.
+# The trainer's network, batch and precision in PyTorch on the same GPU: prints the samples per second of the epochs
+# after the first. With "graph" as the second argument, each batch is a replay of one CUDA graph.
 import sys
 import time
 

@@ -1,4 +1,5 @@
-// A backend with a function for each call, as GpuGroup has. Checks the arguments, but not where tensors are.
+// A backend with a function for each call, as GpuGroup has. Checks the arguments, but not whether the tensors are on
+// the device.
 #pragma once
 #include <utility>
 #include <vector>

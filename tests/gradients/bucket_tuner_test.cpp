@@ -9,7 +9,7 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
-// The sizes that the tuner tries, if a step with buckets of a size takes the time took(size).
+// Returns the sizes that the tuner tries, if a step with buckets of a given size takes the time took(size).
 template <class Took>
 std::vector<std::uint64_t> tried(BucketTuner& tuner, Took took) {
   std::vector<std::uint64_t> all;

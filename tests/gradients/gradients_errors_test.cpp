@@ -1,4 +1,4 @@
-// Errors name the gradients, and no rank hangs.
+// Wrong gradients: the errors name them, and no rank hangs.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -100,7 +100,8 @@ TEST_P(GradientsOf, AreWeightedBySamples) {
   });
 }
 
-// The sum of the weights is still sent, and nothing uses it any more when the step ends.
+// The only gradient has no elements, but the sum of the weights is still sent. When the step ends, nothing may still
+// use this sum.
 TEST_P(GradientsOf, WithoutElementsAreWeightedToo) {
   std::atomic<int> begun = 0;
   with_ranks(GetParam(), [&](World& world) {
@@ -222,7 +223,7 @@ TEST(Gradients, FollowTheOrderOfRank0AfterTheFirstStep) {
   });
 }
 
-// Steps take different times on each rank; all ranks must use the size that rank 0 found.
+// The steps take a different time on each rank, but all ranks must use the size that rank 0 found.
 TEST(Gradients, MayTrySizesOfBucketsAndAgreeOnOne) {
   with_ranks(3, [](World& world) {
     Model model(world.rank(), {400'000, 600'000, 10});

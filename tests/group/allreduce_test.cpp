@@ -42,7 +42,7 @@ Settings with(const std::string& algorithm, int buffer_bytes = 0, int slab_bytes
   return settings;
 }
 
-// Returns number n of all combinations, equal on all ranks.
+// Returns combination number n of all; it is equal on all ranks.
 Exercise rotating(std::size_t n, std::uint64_t count) {
   const Reduction& reduction = kReductions[n % kReductions.size()];
   return {
@@ -56,7 +56,7 @@ void expect_right(World& world, const Exercise& exercise) {
 class InWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::ValuesIn(world_sizes()));
 
-// Counts around the number of ranks, and some larger ones; with small buffers and with usual ones.
+// Uses counts near the number of ranks, and some larger counts, with small and with usual buffers.
 TEST_P(InWorldsOf, EveryAlgorithmIsRight) {
   const auto n = std::uint64_t(GetParam());
   std::size_t combination = 0;
@@ -77,7 +77,7 @@ TEST_P(InWorldsOf, EveryAlgorithmIsRight) {
 }
 
 TEST_P(InWorldsOf, MemoryThatPeersCanMap) {
-  // Within a slab and beyond one; under sanitizers, where elements take long, only beyond one.
+  // Counts within a slab and beyond a slab; under sanitizers, which are slow, only a count beyond a slab.
   const std::vector<std::uint64_t> counts =
       kSlowdown > 1 ? std::vector<std::uint64_t>{70'003} : std::vector<std::uint64_t>{30'011, 100'003};
   for (const std::string& algorithm : kAlgorithms)

@@ -47,7 +47,7 @@ TEST_P(AsyncInWorldsOf, AnyWorkMixesWithCallsThatBlock) {
   });
 }
 
-// The others need this rank's part while its program computes.
+// The other ranks need this rank's part of an operation while its program computes.
 TEST_P(AsyncInWorldsOf, GoesOnWithoutHelp) {
   run_world(GetParam(), [](World& world) {
     Started first(world, {.count = 100'000}), second(world, {.kind = Kind::allgather, .count = 1000});
@@ -174,7 +174,7 @@ TEST(Async, ThreadsShareAWorld) {
   });
 }
 
-// A waiting thread drives earlier operations; later ones must go on when no thread waits any more.
+// A waiting thread also carries out earlier operations. The later operations must go on when no thread waits any more.
 TEST(Async, GoesOnWhenAllWhoWaitedHaveGone) {
   run_world(2, [](World& world) {
     std::vector<std::vector<float>> values(4, std::vector<float>(500));
@@ -255,7 +255,7 @@ TEST(Async, EveryWorkOfAFailedWorldSaysSo) {
   }
 }
 
-// The program does not wait for the work, and its partner never comes.
+// The program does not wait for the work, and the other rank never calls the operation.
 TEST(Async, AHandleOutlivesItsWorld) {
   std::vector<float> values(10);
   Work left;

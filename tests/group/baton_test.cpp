@@ -1,5 +1,5 @@
-// The baton, with several threads: one thread has it at a time, callers come before the progress thread, and close()
-// ends every wait.
+// The baton, with several threads: only one thread has the baton at a time, callers get it before the progress thread,
+// and close() ends every wait.
 #include "ring/group/baton.hpp"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The parts of a queue that a baton needs: the mutex, and an operation that is done at some time.
+// The parts of a queue that a baton needs: the mutex, and an operation, which is done at some time.
 struct Shared {
   link::Bell bell;
   Mutex mutex;

@@ -35,8 +35,8 @@ class CollectivesInWorldsOf : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesInWorldsOf, testing::ValuesIn(world_sizes()));
 
-// Also finds errors of a signature that is sent in parts, which combinations of three arguments do not find. Uses
-// numbers that every type can represent, so that all results are exact.
+// This test also finds errors in signatures that are sent in parts; combinations of only three arguments do not find
+// these errors. It uses numbers that every type can represent, so that all results are exact.
 TEST_P(CollectivesInWorldsOf, FactorsBeforeAndAfterTheReduction) {
   run([&](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter})
@@ -123,7 +123,8 @@ TEST_P(CollectivesInWorldsOf, BroadcastOfAList) {
   });
 }
 
-// Bytes of elements with these values. Compare such vectors with memcmp: operator== takes each byte by itself.
+// The bytes of elements with these values. Compare such vectors with memcmp, since operator== would compare each byte
+// by itself.
 std::vector<std::byte> stored(DType dtype, const std::vector<float>& values) {
   std::vector<std::byte> bytes(values.size() * size_bytes(dtype));
   with_type(dtype, [&]<class T>() {
@@ -135,7 +136,7 @@ bool same_bytes(const std::vector<std::byte>& a, const std::vector<std::byte>& b
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// Divides this memory into tensors of very different sizes, from none to thousands of elements.
+// Divides this memory into tensors of very different sizes, from zero to thousands of elements.
 std::vector<Tensor> as_list(std::vector<std::byte>& memory, DType dtype) {
   constexpr std::array<std::size_t, 8> kCounts = {1, 3, 0, 700, 5, 127, 129, 4001};
   const std::size_t bytes = size_bytes(dtype), elems = memory.size() / bytes;

@@ -1,4 +1,4 @@
-// Collectives directly on the tensors: between ranks that take turns in every order, over real windows.
+// Collectives directly on the tensors, over real windows: the ranks take turns in every order.
 #include "ring/group/direct_collective.hpp"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,8 @@ class Ranks : public RanksInTurn<Rank> {
  private:
   std::int32_t value(int rank, std::size_t i) const { return std::int32_t(number_ * 7 + i * 3) + 1000 * rank; }
 
-  // The range of a rank's part in the tensor that holds one part for kind `of_one_part`; otherwise the whole tensor.
+  // If the kind is `of_one_part`, the range of the rank's part, because the tensor has only this part; otherwise the
+  // whole tensor.
   plan::Range within(Kind of_one_part, int rank) const {
     if (layout_.kind == of_one_part) return layout_.parts(size()).of(rank);
     return {0, layout_.has_parts() ? layout_.parts(size()).whole() : layout_.count};
@@ -180,7 +181,7 @@ TEST(DirectCollective, IsRightInChunksPartsAndBites) {
   }
 }
 
-// Tensors that only this rank uses may lie anywhere.
+// Each rank shows only the tensors that other ranks use. Tensors that only this rank uses may lie anywhere.
 TEST(DirectCollective, ShowsOnlyWhatOthersUse) {
   Posts posts(0, 2, [](int, const Signature&) { return Error(ErrorCode::mismatch, "", 1); });
   DirectCollective direct(0, 2, posts);
@@ -227,8 +228,8 @@ TEST(DirectCollective, CountsWhatMoves) {
   EXPECT_EQ(moved(Kind::reduce_scatter, 0), Chunks(2, 2));
 }
 
-// The tensors are unchanged, and no rank completes or stays active. This holds for any ranks whose tensors lie in other
-// memory, in any order.
+// The tensors of some ranks lie in other memory. In every order of turns, the tensors remain unchanged, and no rank
+// completes or stays active.
 TEST(DirectCollective, IsRefusedByAllIfOneCannotShow) {
   Ranks ranks(3);
   std::vector<int> order;
@@ -245,7 +246,7 @@ TEST(DirectCollective, IsRefusedByAllIfOneCannotShow) {
   EXPECT_TRUE(ranks.all_complete());
 }
 
-// An example is a root that has already sent everything by the plan.
+// A rank may already be in the next operation, such as a root that has sent everything by the plan.
 TEST(DirectCollective, IsRefusedByARankThatHasGoneOnWithoutIt) {
   Ranks ranks(2);
   ranks.start({.kind = Kind::broadcast, .elsewhere = {1}});
@@ -256,7 +257,8 @@ TEST(DirectCollective, IsRefusedByARankThatHasGoneOnWithoutIt) {
   EXPECT_EQ(ranks[0].told_of, -1);
 }
 
-// More tensors than stay mapped, in one place and in two, including some that are never used.
+// The test uses more tensors than ranks keep mapped, in place and out of place, and includes tensors that are never
+// used.
 TEST(DirectCollective, MapsNewTensorsEveryTime) {
   Ranks ranks(2);
   for (int k = 0; k < 300; k++) {
@@ -265,7 +267,7 @@ TEST(DirectCollective, MapsNewTensorsEveryTime) {
     if (refused) layout.elsewhere = {0};
     ranks.start(layout, k % 5 != 0);
     ranks.run();
-    // The first collective after the refusals may be refused too: too many files were under way.
+    // The first collective after the refusals may be refused too, because too many descriptors are still under way.
     if (k % 100 == 30) continue;
     ASSERT_EQ(ranks.all_complete(), !refused) << k;
     ASSERT_FALSE(refused && ranks.any_active()) << k;
@@ -319,8 +321,8 @@ bool is_stopped_after(int turns, Kind kind) {
   return true;
 }
 
-// After a rank has given up, at any moment, no other rank uses its tensors. Another rank completes only if that rank
-// had ended its part.
+// A rank gives up at any moment. From then on no other rank uses its tensors, and another rank completes only if the
+// rank that gave up had ended its part.
 TEST(DirectCollective, StopsWhenARankGivesUp) {
   for (const Kind kind : {Kind::allreduce, Kind::allgather})
     for (int turns = 1; turns < 14 && is_stopped_after(turns, kind);) turns++;

@@ -1,4 +1,5 @@
-// Groups of ranks: made at any time, used beside each other, and never waited for by others.
+// Groups of ranks: they can be made at any time and used beside each other, and ranks that are not members never wait
+// for them.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -103,7 +104,8 @@ TEST_P(GroupsInWorldsOf, ComeAndGo) {
   });
 }
 
-// The operations of one group go on while those of the other group wait. On other ranks the order is reversed.
+// The operations of one group go on while those of the other group wait. On some ranks the order of the two groups is
+// reversed.
 TEST(Groups, OverlapInOppositeOrderOnTwoThreads) {
   run_world(3, [](World& world) {
     constexpr int kRounds = 200 / kSlowdown;
@@ -154,7 +156,7 @@ TEST(Groups, OfTheSameMembersBelongToTheGroupThatMadeThem) {
   });
 }
 
-// Blocking calls in opposite order would wait for each other; started work does not.
+// The ranks use two groups in opposite order. Blocking calls would wait for each other, but started work does not.
 TEST(Groups, StartedWorkOfTwoGroupsInOppositeOrder) {
   run_world(2, [](World& world) {
     Group first = world.group({0, 1}), second = world.group({1, 0});
@@ -247,7 +249,7 @@ TEST(Groups, AMemberThatLeftWithoutMakingItIsNamed) {
   }
 }
 
-// Some ranks wait in one group, some in another, and one ends the world.
+// Some ranks wait in one group, some ranks in another group, and one rank ends the world.
 TEST(Groups, AnAbortReachesAllOfThem) {
   const std::vector<Told> all = told_on_all_ranks(4, [](World& world) {
     world.barrier();
@@ -294,7 +296,7 @@ TEST(Groups, ACallInProgressFailsWhenTheWorldEnds) {
         std::this_thread::sleep_for(milliseconds(30));
         try {
           world.finish();
-        } catch (const Error& e) {  // rank 1 has left while rank 0 still called it
+        } catch (const Error& e) {  // rank 1 has left while rank 0's call was under way
           EXPECT_EQ(e.code(), ErrorCode::rank_left) << e.what();
           EXPECT_EQ(world.rank(), 0) << e.what();
         }
@@ -338,13 +340,13 @@ TEST(Groups, ThatOutliveTheirWorldHaveItsEndAsTheirFailure) {
   });
 }
 
-// There is no memory for the steps before rank 1's first byte: its operation has not begun.
+// Rank 1 lacks memory before it sends the first byte, so its operation has not begun.
 TEST(Groups, ARankWithoutMemoryIsAnErrorOfAll) {
   if (kSlowdown > 1) return;  // a sanitizer ends the process
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     float one = 1;
     const Tensor huge(&one, PTRDIFF_MAX / 4 / sizeof one, DType::f32);
-    // If the others began earlier, they would send the memory behind `one`.
+    // If the other ranks began earlier, they would read memory beyond the end of `one`.
     while (world.rank() != 1 && !world.failure()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     world.allreduce(huge, Op::sum, {.algorithm = "one_shot", .slab_bytes = 0});
   });

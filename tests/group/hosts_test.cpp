@@ -84,7 +84,8 @@ float fraction(int rank, std::size_t i) {
   return std::sin(float(i * 7 + std::size_t(rank) + 1));
 }
 
-// A rank that is alone on its host sends its result to no other rank, so sending does not round the result.
+// A rank that is alone on its host sends its result to no other rank, so no narrow type rounds this result on the way.
+// Its bits must be equal to those of the other ranks all the same.
 TEST(WorldsOnHosts, HaveTheSameBitsOnAllRanksAlsoAsNarrowTypes) {
   for (const Algorithm algorithm : of_two_levels())
     for (const auto wire : {std::optional<DType>{}, std::optional(DType::bf16)}) {

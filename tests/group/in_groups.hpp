@@ -1,4 +1,4 @@
-// Allreduces in several groups at a time, and in a world that a rank aborts, for tensors in any memory.
+// For tensors in any memory: allreduces in several groups at a time, and in a world that a rank aborts.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kRanks = 4;
-// Number of a byte that is in the data, and that no other connection reaches.
+// kWithin: the position of a byte within the data; no other connection carries that many bytes.
 constexpr std::uint64_t kElems = 16384, kWithin = 1 << 15;
 
 Settings with_integrity(int on) {
@@ -59,7 +59,7 @@ TEST(Integrity, IsNotThereUnasked) {
   EXPECT_NE(values[0], values[1]) << "the proxy did not do its work";
 }
 
-// Without comparison no difference can be reported.
+// If results are not compared, a damaged checksum must not be reported as a difference.
 TEST(Integrity, ADamagedChecksumIsNoDivergenceIfThereIsNone) {
   constexpr std::uint64_t kHandshake = 50, kSignature = 48, kElements = 100, kResults = 36;  // bytes; the last: where
   Proxied world(2);

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The last handle is destroyed, and the operation goes on.
+// A group's last handle is destroyed while an operation is under way. The operation goes on.
 TEST(Groups, EndAfterTheWorkThatWasStarted) {
   run_world(2, [](World& world) {
     for (int k = 0; k < 6; k++) {
@@ -82,7 +82,7 @@ void wait_for(const std::atomic<bool>& flag) {
   while (!flag && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
 }
 
-// The world has begun to leave, and waits for another group's callback.
+// A callback destroys its group's last handle when the world has begun to leave and waits for another group's callback.
 TEST(Groups, EndInTheirOwnCallbackWhileTheWorldEnds) {
   std::array<std::atomic<bool>, 2> dropped{}, calls{};
   std::vector<std::thread> waiting(2);

@@ -25,7 +25,7 @@ std::vector<float> zeros(std::size_t count = kElems) {
   return std::vector<float>(count);
 }
 
-// A call that all ranks make in the same way, except for one, the odd one.
+// A call that all ranks except one, the odd rank, make in the same way.
 struct Row {
   const char* difference;
   std::function<void(Group&, bool odd)> call;
@@ -36,7 +36,7 @@ void allreduce(Group& world, std::size_t count, Op op, const ReduceOptions& opti
   world.allreduce(values, op, options);
 }
 
-// All parts are equally large, but the odd rank has other counts for the first two.
+// All parts are equally large, but the odd rank has different counts for the first two parts.
 std::vector<std::uint64_t> parts(const Group& world, bool odd) {
   std::vector<std::uint64_t> counts(std::size_t(world.size()), 5);
   if (odd) counts[0]++, counts[1]--;
@@ -138,7 +138,7 @@ const std::vector<Row> kTable = {
     {"splits", [](Group& world, bool odd) { alltoall(world, odd ? 4 : 3, odd ? 4 : 3); }},
 };
 
-// A trial is in the world, or in a group with these ranks in another order, beside two ranks that are not members.
+// A trial takes place in the world, or in a group of these ranks in another order, whose world has two further ranks.
 struct Trial {
   std::size_t row;
   int ranks, odd;
@@ -159,14 +159,14 @@ std::vector<Told> told_by(const Trial& trial) {
       Group group = world.group(members);
       row.call(group, world.rank() == odd);
       auto input = zeros(members.size()), output = zeros(members.size());
-      group.alltoall(input, output);  // between every two ranks: a barrier need not read a wrong root's data
+      group.alltoall(input, output);  // every two ranks meet here; a barrier need not read a wrong root's data
     }
     for (int k = 0; k < 3; k++) world.barrier();
   });
 }
 
-// True if the verdict lacks a rank: it leaves out ranks that have not answered within a second, such as one without a
-// core.
+// True if a rank is missing in the verdict. A verdict leaves out ranks that have not answered within a second, such as
+// a rank without a core.
 bool lacks_a_rank(const std::vector<Told>& all) {
   return std::ranges::any_of(all, [](const Told& told) {
     if (!told.error || told.error->rank() != -1) return false;
@@ -182,7 +182,7 @@ void expect_blamed(const Trial& trial) {
   std::vector<Told> all = told_by(trial);
   for (int time = 1; time < kTimes && lacks_a_rank(all); time++) all = told_by(trial);
   static std::mutex mutex;
-  const std::lock_guard lock(mutex);  // GoogleTest's messages of several threads stay readable
+  const std::lock_guard lock(mutex);  // so that GoogleTest's messages do not mix
   for (const Told& told : all) {
     const std::string where = text("row ", trial.row, ", ", trial.ranks, " ranks, odd ", odd, ": rank ", told.rank,
                                    " received ", told.error ? told.error->what() : "no error");
@@ -244,8 +244,8 @@ TEST(BlameOfNobody, WhereNoCallHasAMajority) {
   }
 }
 
-// Two cases: one rank sends another more elements than that rank expects; or two ranks have other splits than the other
-// two.
+// Case 1: one rank sends a second rank more elements than the second expects. Case 2: two ranks have splits that differ
+// from those of the other two ranks.
 TEST(BlameOfNobody, WhereNoRankContradictsMoreRanksThanTheOthers) {
   const auto one_contradiction = [](World& world) {
     std::vector<std::uint64_t> sends{3, world.rank() == 0 ? 4u : 3u, 3};

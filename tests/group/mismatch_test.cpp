@@ -176,7 +176,7 @@ TEST_P(OddRank, ScalesByAnotherFactor) {
                     HasSubstr(text("rank ", GetParam(), " calls allreduce #0 (sum of 20 f32) with postscale 0.1"))));
 }
 
-// A number that the program chooses: here the step.
+// The differing argument is a number that the program chooses, here the step.
 TEST_P(OddRank, IsInAnotherStep) {
   const auto steps = [](World& world, bool agree) {
     const std::uint64_t step = world.rank() == GetParam() && !agree ? 8 : 7;
@@ -196,7 +196,7 @@ TEST_P(OddRank, IsInAnotherStep) {
   run_world(kRanks, [&](World& world) { steps(world, true); });
 }
 
-// The count is so large that it uses another algorithm, on other links.
+// The odd rank's count is so large that its call uses another algorithm, on other links.
 TEST_P(OddRank, HasAMuchLargerCount) {
   Exercise different = kUsual;
   different.count = 100000;
@@ -212,7 +212,7 @@ TEST_P(OddRank, HasAnotherRoot) {
               text("broadcast #1 (100 f32 from root ", GetParam(), ")"));
 }
 
-// No rank receives its data; then it waits in yet another operation for a rank that does not come.
+// The odd rank sends data that no rank receives. Then it waits in another operation for a rank that does not come.
 TEST_P(OddRank, IsAheadThroughSomethingElse) {
   const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
     if (world.rank() == GetParam()) {

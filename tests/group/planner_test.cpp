@@ -50,7 +50,8 @@ TEST(Planner, ChoosesByTheLargestOfUnequalParts) {
   EXPECT_EQ(chosen({0, 0, 0, 120'000, 0, 0}), "shares+ring");
 }
 
-// This holds on one host with few ranks, unless another algorithm is requested: then all ranks must use that algorithm.
+// Ranks may use each other's large tensors directly only if few ranks share memory. If the user requests another
+// algorithm, all ranks must use that algorithm.
 TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeUsedWhereTheyLie) {
   const algorithms::Facts memory{.world = 4, .memory = true};
   const Call large{.kind = Kind::allreduce, .dtype = DType::f32, .count = 2048};

@@ -117,7 +117,7 @@ TEST(Probe, MayBeMadeInACallback) {
   });
 }
 
-// Messages that it has sent before can still be received.
+// A rank's messages can still be received after the rank has left.
 TEST(Probe, OfARankThatHasLeftThrows) {
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     std::vector<int> value(1, 7);
@@ -149,7 +149,7 @@ TEST(Probe, OfAWorldThatHasFailedThrows) {
   }
 }
 
-// The ranks leave one after the other, so some probe a rank whose connection has ended, and wait for a verdict.
+// The ranks leave one after the other. So some ranks probe a rank whose connection has ended, and wait for a verdict.
 TEST(Probe, InAnotherThreadEndsWithTheWorld) {
   for (int round = 0; round < 5; round++)
     told_on_all_ranks(3, [](World& world) {

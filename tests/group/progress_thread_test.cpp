@@ -57,8 +57,8 @@ TEST(ProgressThread, SleepsAfterAYieldThatTookSeveralSlices) {
   EXPECT_EQ(FakeCore::yields, 1);
 }
 
-// One yield took a whole time slice, because another thread of the same rank ran. That thread would have to wake this
-// one if it slept.
+// One yield took a whole time slice, because another thread of the same rank ran. If the progress thread slept, that
+// thread would have to wake it.
 TEST(ProgressThread, YieldsOnAfterOneThatTookASlice) {
   EXPECT_EQ(rounds_before_sleep(100, milliseconds(4)), 101);
 }

@@ -46,7 +46,7 @@ class Guarded {
   struct sigaction before_ {};
 };
 
-// Multiplying may take long, and the world may fail in that time.
+// The call must be recorded first, because its multiplication may take long, and the world may fail in that time.
 TEST(Record, HasACallBeforeItsInputIsMultiplied) {
   run_world(1, [](World& world) {
     const Guarded tensor(GroupAccess::recorder(world));

@@ -1,4 +1,5 @@
-// Reproducible mode: a reduction has the bits of adding up in rank order, by every algorithm and transport.
+// Reproducible mode: with every algorithm and transport, a reduction has the bits of a sum that is added up in rank
+// order.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -63,7 +64,8 @@ class ReproducibleIn : public testing::TestWithParam<int> {
     }
   }
 };
-// Plain runs check the bits; for a sanitizer the code matters, which is the same for all sizes.
+// Only plain runs use worlds of all sizes, to check the bits. Sanitizers check the code, which is the same for all
+// sizes.
 INSTANTIATE_TEST_SUITE_P(Ranks, ReproducibleIn,
                          testing::ValuesIn(kSlowdown > 1 ? std::vector<int>{3} : std::vector<int>{2, 3, 4, 7, 8}));
 
@@ -132,7 +134,7 @@ TEST_P(ReproducibleIn, ListsAndTheirPiecesHaveTheSameBits) {
   });
 }
 
-// Elements that are sent in 16 bits: all sizes and algorithms round in the same way.
+// Elements are sent in 16 bits; all sizes and algorithms round them in the same way.
 TEST_P(ReproducibleIn, NarrowElementsHaveTheSameBitsByEveryAlgorithm) {
   run([](World& world) {
     const std::vector<float> input = contribution(world.rank(), 70'001);

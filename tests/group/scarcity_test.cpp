@@ -1,5 +1,5 @@
 // A rank's memory runs out at any place of an operation, and all later allocations fail too. Every operation ends on
-// all ranks with the right result, or with an error that names this rank. The rank leaves groups and the world as
+// all ranks with the right result, or with an error that names this rank. The rank also leaves groups and the world as
 // usual. Also tests a rank that cannot start the thread for asynchronous work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ void expect_that_all_blame_the_poor(const std::vector<Told>& all) {
   }
 }
 
-// Calls trial(plan), which returns whether memory has run out, for each place where it can run out.
+// Calls trial(plan) for each place where memory can run out. trial() returns whether memory has run out.
 void at_each_place(const std::function<bool(const faults::Plan&)>& trial) {
   int place = 0;
   while (trial({.memory = place, .for_ever = true})) place++;
@@ -96,8 +96,9 @@ TEST(Scarcity, TheProgressThreadLives) {
   at_each_place(fails_on_the_progress_thread);
 }
 
-// The rank neither leaves nor makes another call. Its memory runs out between two operations, in the code that carries
-// them out. Not under ThreadSanitizer: a thread that waits for a static object is not woken if its constructor throws.
+// The poor rank neither leaves nor makes another call. Its memory runs out between two operations, in the code that
+// carries out operations. The test does not run under ThreadSanitizer, which does not wake a thread that waits for a
+// static object if the object's constructor throws.
 #ifndef __SANITIZE_THREAD__
 TEST(Scarcity, TheOthersAreInformedAtOnce) {
   std::atomic<bool> planned = false, poor = false, ended = false, over = false;
@@ -189,7 +190,7 @@ TEST(Scarcity, ARankLeavesAllTheSame) {
   at_each_place(fails_while_it_leaves_the_world);
 }
 
-// The number of its operation can be used again.
+// The refused operation uses up no number: the next operation gets this number.
 TEST(Scarcity, WorkWithoutAThreadIsRefusedBeforeItIsQueued) {
   run_world(2, [&](World& world) {
     std::vector<float> x(6, 1), y(6), z(1);

@@ -22,7 +22,8 @@ using SharedFloats = std::vector<float, Allocator<float>>;
 constexpr std::array kThatReduce{Kind::allreduce, Kind::reduce, Kind::reduce_scatter};
 constexpr std::array kThatCopy{Kind::broadcast, Kind::allgather};
 
-// Sizes around the one from which tensors are shared, and with incomplete chunks; the collectives follow each other.
+// The test uses sizes near the smallest size at which tensors are shared, also with incomplete chunks. The collectives
+// follow each other.
 TEST(SharedTensors, AreReducedByEveryReductionOfEveryType) {
   constexpr std::array<std::uint64_t, 4> kElems{511, 8192, 9001, 4099};
   for (const int ranks : {2, 3})
@@ -81,7 +82,7 @@ TEST(SharedTensors, AreScaledAsOthersAre) {
   });
 }
 
-// In each call, only some ranks share their tensors.
+// In each call, only some of the ranks have tensors in shared memory.
 TEST(SharedTensors, MeetThoseThatAreNotShared) {
   run_world(4, [](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather, Kind::reduce_scatter})
@@ -119,7 +120,8 @@ TEST(SharedTensors, TakeThePlanIfOneRankForcesIt) {
   });
 }
 
-// If plans were used, the ranks that are checked would send other data, and reduce_scatter would add in another order.
+// Shows that the ranks use the tensors directly: with a plan, the checked ranks would send other data, and
+// reduce_scatter would add in another order.
 TEST(SharedTensors, AreUsedWhereTheyLie) {
   Settings settings = Settings::from_environment();
   settings.transport = "shm";
@@ -142,7 +144,7 @@ TEST(SharedTensors, AreUsedWhereTheyLie) {
   run_world(4, body, settings);
 }
 
-// More tensors than two ranks keep mapped of each other, in lists with tensors that were sent before.
+// The lists have more tensors than two ranks keep mapped of each other, among them tensors that were sent before.
 TEST(SharedTensors, MayBeMany) {
   run_world(3, [](World& world) {
     constexpr std::size_t kTensors = 80, kRounds = 12, kInList = 24;
@@ -168,8 +170,8 @@ TEST(SharedTensors, MayBeMany) {
   });
 }
 
-// The receiving rank lacks a descriptor to map the root's memory. Tries this by the plan, because its own tensor is not
-// shared, and also when tensors are used directly.
+// The receiving rank lacks a descriptor to map the root's memory. The test runs once with a receiving tensor that is
+// not shared, so that the ranks use the plan, and once with tensors that are used directly.
 TEST(SharedTensors, ThatARankCannotMapAreItsOwnFault) {
   Settings settings = Settings::from_environment();
   settings.transport = "shm";

@@ -1,4 +1,4 @@
-// Allreduces through stages: between ranks that take turns in every order, over real windows.
+// Allreduces through stages, over real windows: the ranks take turns in every order.
 #include "ring/group/staged_allreduce.hpp"
 
 #include <gtest/gtest.h>
@@ -127,8 +127,8 @@ class StagedRanks : public RanksInTurn<StagedRank> {
   std::uint64_t number_ = 0;
 };
 
-// The first turns are taken in every order, by ranks that come from operations of other sizes: both slots of a stage
-// are used again while a slow rank may still read them.
+// The ranks take the first turns in every order. Operations of other sizes went before, so both slots of a stage are
+// used again while a slow rank may still read them.
 TEST(StagedAllreduce, IsRightInEveryOrderOfTurns) {
   for (const auto& [size, turns] : {std::pair{2, 9}, {3, 7}}) {
     StagedRanks ranks(size);
@@ -159,8 +159,8 @@ TEST(StagedAllreduce, IsRightInChunksAndSlabs) {
   }
 }
 
-// This holds for any ranks without a stage, or with tensors that the others can map, in any order. Tensors are
-// unchanged, and the next operation is carried out.
+// One rank shows no stage, or shows tensors instead, in every order of turns. The tensors remain unchanged, and the
+// next operation is carried out.
 TEST(StagedAllreduce, IsRefusedByAllIfOneShowsSomethingElse) {
   StagedRanks ranks(3);
   std::vector<int> order;
@@ -225,7 +225,7 @@ TEST(StagedAllreduce, CountsWhatMoves) {
   EXPECT_EQ(all, 3 * kSlab);
 }
 
-// A rank that has its result may end its group, while a slower rank still reads this rank's part of it.
+// A rank that has its result may end its group while a slower rank still reads this rank's part of the result.
 TEST(StagedAllreduce, AStageOutlivesItsRank) {
   StagedRanks ranks(3);
   ranks.start({.count = kSlabInts});

@@ -1,5 +1,5 @@
-// Allreduces on tensors in ordinary memory, by ranks that share memory and two cores, which take them through stages.
-// Over TCP, the same calls are carried out by algorithms.
+// Allreduces of tensors in ordinary memory. Ranks that share memory and two cores carry them out through stages. Over
+// TCP, the same calls are carried out by algorithms.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -77,7 +77,7 @@ TEST_F(StagedTensors, AreAddedUpInRankOrder) {
   for (const int ranks : {3, 4, 8}) run_world(ranks, add_up, settings);
 }
 
-// A group ends while other ranks may still read what its rank has added up.
+// A rank ends its group while other ranks may still read the sums that this rank has made.
 TEST_F(StagedTensors, AreReducedInGroupsThatEndAtOnce) {
   run_world(4, [](World& world) {
     for (int round = 0; round < 30; round++) {

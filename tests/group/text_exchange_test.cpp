@@ -109,7 +109,7 @@ TEST(TextExchange, ShowsTheValueOfTheRankThatItBlames) {
   }
 }
 
-// The error has the numbers of ranks in the world. If there are two ranks, either may be wrong.
+// The error has the numbers of ranks in the world. With only two ranks, either may be wrong, so none is blamed.
 TEST(TextExchange, NamesTheRankOfTheWorld) {
   for (const Told& told : told_on_all_ranks(4, [](World& world) {
          if (world.rank() < 2) return;

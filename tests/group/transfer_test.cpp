@@ -30,7 +30,7 @@ std::vector<std::int32_t> message(int from, int to, std::size_t count) {
 class TransfersInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, TransfersInWorldsOf, testing::Values(2, 3, 4, 7));
 
-// Every rank sends to all others before any rank receives, and in another order than it receives.
+// Every rank sends to all others before any rank receives. It receives in a different order than it sends.
 TEST_P(TransfersInWorldsOf, ArriveWhateverTheOrderOfPeers) {
   run_world(GetParam(), [](World& world) {
     const int n = world.size(), rank = world.rank();
@@ -161,7 +161,8 @@ TEST(Transfers, ThatDoNotMatchAreNamed) {
   }
 }
 
-// The error is only of that call: it began nothing, and works when there are descriptors again.
+// A call without a descriptor fails without consequences: nothing has begun, and the call succeeds when there are
+// descriptors again.
 TEST(Transfers, AndGroupsWithoutADescriptorSaySoAndCanBeTriedAgain) {
   run_world(2, [](World& world) {
     std::vector<int> values(10, world.rank());
@@ -213,8 +214,8 @@ TEST(Transfers, ToNobodyAreRefused) {
   });
 }
 
-// An exception leaves the scope of a tensor that is being sent, and then of its world. The other rank receives it too
-// late, unless it was sent before.
+// An exception destroys a tensor that is being sent, and then its world. The other rank gets an error, unless the
+// tensor was sent before.
 TEST(Transfer, ATensorWhoseSenderHasLeftIsRightOrAnError) {
   std::atomic<bool> left = false;
   const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {

@@ -74,9 +74,9 @@ class RanksInTurn {
   int size() const { return int(ranks_.size()); }
   Rank& operator[](int rank) { return *ranks_[std::size_t(rank)]; }
 
-  // Gives this rank one turn. False if the rank could not do anything.
+  // Gives this rank one turn. Returns false if the rank could not do anything.
   virtual bool turn(int rank) = 0;
-  // Takes turns in this order, and then round and round until nothing moves.
+  // Gives turns in this order, and then to all ranks in rounds until nothing moves.
   void run(const std::vector<int>& order = {}) {
     for (const int rank : order) turn(rank);
     for (bool moved = true; std::exchange(moved, false);)

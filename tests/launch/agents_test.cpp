@@ -121,7 +121,8 @@ TEST_F(Agents, AStoppedLauncherLosesNothing) {
   expect_all_lines_of_a_stopped_launcher(200000, milliseconds(6000));
 }
 
-// The rank ends while its window and the pipe behind it are full: it is not blocked.
+// The rank ends while its window and the pipe behind the window are full; a full window does not block the end of a
+// rank.
 TEST_F(Agents, ALauncherThatReadsLateGetsTheOutputOfARankThatHasEnded) {
   expect_all_lines_of_a_stopped_launcher(20000, milliseconds(4000));  // longer than an agent waits for the last bytes
 }

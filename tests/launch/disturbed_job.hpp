@@ -17,19 +17,19 @@ namespace anello::launch {
 struct Disturbance {
   unsigned seed = 1;
   int first = 4, min = 1, max = 6;  // numbers of processes: at the beginning, and allowed by the job
-  int kills = 5, stops = 1, removals = 1, resizes = 3, cuts = 0;  // how often each happens, in relation to the others
-  int spared = -1;                                                // a place to which nothing happens
-  milliseconds shortest{20}, longest{170};  // between two looks; an event needs two looks that find the same ranks
+  int kills = 5, stops = 1, removals = 1, resizes = 3, cuts = 0;  // the relative frequencies of the events
+  int spared = -1;                                                // the processes of this place are left alone
+  milliseconds shortest{20}, longest{170};  // time between looks; an event needs two looks with equal ranks
 };
 
 // The hosts on which a job runs.
 struct Site {
-  Words options;  // of `anello run`, which place the processes
+  Words options;  // options of `anello run` that choose the hosts of the processes
   std::function<std::unique_ptr<Process>(const Words&, Surroundings)> start =
       [](const Words& command, Surroundings around) { return std::make_unique<Process>(command, std::move(around)); };
   std::function<Outcome(const Words&)> run = [](const Words& command) { return testing::run(command); };
   std::function<pid_t(const Process& launcher, int place)> process_at = launch::process_at;
-  // Unplugs a host's cable for some time, and returns what it has done.
+  // Unplugs a host's cable for some time. Returns a text for the log about this event.
   std::function<std::string(unsigned random)> cut = [](unsigned) { return std::string(); };
 };
 
@@ -55,7 +55,7 @@ class DisturbedJob {
     const int span = int((how_.longest - how_.shortest).count());
     while (!enough() && launcher_.wait(how_.shortest + milliseconds(int(random_()) % span)) < 0) happen();
   }
-  // Asks for a number of processes, and waits until that number has ranks.
+  // Asks for this number of processes, and waits until so many processes have ranks.
   bool settle(int size) {
     resize(size);
     for (int looks = 0; looks < 3000; looks++) {
@@ -66,7 +66,7 @@ class DisturbedJob {
     return false;
   }
 
-  // Waits for its end. A process that is killed after the training has ended makes the job fail, which is right.
+  // Waits for the end of the job. If a process is killed after the end of the training, the job rightly fails.
   bool ends_well() { return launcher_.wait() == 0 || contains(launcher_.err(), " after the training had ended"); }
 
   Process& launcher() { return launcher_; }
@@ -88,9 +88,9 @@ class DisturbedJob {
   }
 
   void happen() {
-    if (stopped_ > 0 && testing::alive(stopped_)) return;  // the others may be the last that have the state
+    if (stopped_ > 0 && testing::alive(stopped_)) return;  // only the others may have the state
     const Ranks now = ranks();
-    const bool same = now == last_ranks_ && has_the_state(now.world);  // all of them have had the state for some time
+    const bool same = now == last_ranks_ && has_the_state(now.world);  // all ranks have had the state for some time
     last_ranks_ = now;
     if (!same) return;
     if (int(now.places.size()) <= std::max(how_.min, 2)) return resize(places_);
@@ -140,7 +140,7 @@ class DisturbedJob {
     return now;
   }
   // On a busy machine seconds may pass between the beginning of a world and the end of the state's transfer. Rank 0
-  // says when all have it; only the first world begins without a word.
+  // prints when all ranks have the state, except in the first world.
   bool has_the_state(int world) const {
     return world == 1 || contains(launcher_.err(), text("world ", world, " has "));
   }

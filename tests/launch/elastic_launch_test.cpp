@@ -219,7 +219,7 @@ TEST_F(ElasticLaunch, TheLossOfAllHostsIsNamed) {
   for (int place = 0; place < 2; place++) ASSERT_TRUE(running.says(text("[", place, "] world 1: "))) << running.err();
   ::kill(agent_of(running, at(running, 0)), SIGKILL);
   EXPECT_EQ(running.wait(), 1);
-  // The second reason is given if the launcher has not learned yet that the training has begun.
+  // The launcher gives the second reason if it has not yet received that the training has begun.
   EXPECT_THAT(running.err(), AllOf(HasSubstr("host h1 was lost: "),
                                    AnyOf(HasSubstr("no process is left that had the state of the training\n"),
                                          HasSubstr("only 0 processes run or can be started, and --min-np is 1\n"))));
@@ -246,7 +246,7 @@ TEST_F(ElasticLaunch, ALineThatAProcessHasNotEndedIsNotContinuedByTheNextOne) {
   }
 }
 
-// The launcher and its keeper each send more than their channel holds.
+// The launcher and its keeper send each other more than the channel between them holds.
 TEST_F(ElasticLaunch, ManyProcessesStart) {
   const Outcome outcome =
       testing::run(anello({"run", "-n", "700", "--min-np", "1", "--max-restarts", "0", "--", "true"}), around());

@@ -1,4 +1,4 @@
-// Processes of elastic jobs that leave because of SIGTERM, and what processes leave behind.
+// Processes of elastic jobs that leave because of SIGTERM, and things that processes leave behind.
 #include <algorithm>
 #include <csignal>
 #include <fstream>

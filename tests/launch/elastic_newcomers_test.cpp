@@ -49,7 +49,7 @@ TEST_F(ElasticNewcomers, MayEndBeforeTheyJoin) {
   EXPECT_THAT(newcomers_now(), ElementsAre(0));
 }
 
-// Between two looks at the membership the training has begun, and all its processes have ended.
+// Between two looks of the supervisor at the membership, the training begins and all its processes end.
 TEST_F(ElasticNewcomers, AreNotAwaitedIfTheStateIsLost) {
   job_.discovery = "list";
   supervise({.min = 1, .first = 2, .max_restarts = 0, .patience = milliseconds(600'000)}, 2);

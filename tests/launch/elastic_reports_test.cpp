@@ -23,7 +23,8 @@ TEST_F(ElasticSupervisorTest, TheProcessesOfAHostEndWhenTheOthersReportAFailureT
   EXPECT_FALSE(supervisor_->failed());
 }
 
-// The report comes before the supervisor has looked at the world of the report, or when the next world has begun.
+// The report comes before the supervisor has looked at the world that the report is about, or when the next world has
+// begun.
 TEST_F(ElasticSupervisorTest, AReportOfAShortWorldCounts) {
   for (const std::uint32_t newest : {1, 2}) {
     view_ = {};
@@ -39,7 +40,7 @@ TEST_F(ElasticSupervisorTest, AReportOfAShortWorldCounts) {
   }
 }
 
-// Another process now has the place of the one that the report names.
+// The report names a process whose place another process has taken.
 TEST_F(ElasticSupervisorTest, AReportOfAProcessThatHasBeenReplacedDoesNotCount) {
   supervise({.min = 1, .first = 4, .max_restarts = 9, .on_failure = ElasticJob::OnFailure::host}, 2, 2);
   view_ = {.generation = 1, .begun = true, .members = {{0, 0, 5}, {1, 1, 6}, {2, 2, 7}, {3, 3, 8}}};

@@ -144,7 +144,7 @@ TEST_F(ElasticSupervisorTest, AProcessOfTheLobbyThatReceivesSigtermHasAPlaceElse
   view_ = {.begun = true, .members = {{0, 0, 7}, {1, -1, 8}}};
   pass(100);
   orders_now();
-  view_.released = {{1, 8}};  // happens at once, so that the launcher never sees that the process retires
+  view_.released = {{1, 8}};  // comes so early that the launcher never sees the process retire
   ends(1, kSuccess);
   pass(0);
   EXPECT_THAT(printed_now(), ElementsAre("process 1 has left after a signal, and its place stays empty"));

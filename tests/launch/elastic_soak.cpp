@@ -1,7 +1,8 @@
-// One elastic job of 2 to 8 processes, which is disturbed several times a second until it has had ANELLO_ELASTIC_WORLDS
-// worlds (20). Each world must begin with the state of an undisturbed training. Three processes live as long as the
-// job, and may hold no more in the end than after the first worlds: the launcher, which serves the rendezvous; the
-// keeper below it; and process 0, which is spared, and has been in every world.
+// One elastic job of 2 to 8 processes, which is disturbed several times a second until it has had as many worlds as
+// ANELLO_ELASTIC_WORLDS says (default 20). Each world must begin with the state of an undisturbed training. Three
+// processes live as long as the job. At the end they may hold no more resources than after the first worlds: the
+// launcher, which serves the rendezvous; the keeper below it; and process 0, which is spared, and has been in every
+// world.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -94,8 +95,9 @@ class Soak {
   }
   static constexpr int kFirstWorlds = 10, kMeasuredSize = 3;
 
-  // Returns false if the job has ended before, or no world has begun for a long time. The last world has lost a process
-  // and got none: a rank that sends the state to a newcomer has a thread for that until the end of the world.
+  // Returns false if the job ends first, or if no world begins for a long time. The last world must have begun after
+  // the loss of a process, without a newcomer, because a rank that sends the state to a newcomer keeps a thread until
+  // the end of the world.
   bool disturb_until(int number) {
     int newest = 0;
     auto since = std::chrono::steady_clock::now();
@@ -106,8 +108,8 @@ class Soak {
     });
     return newest >= number && settles();
   }
-  // A process of the world may still be stopped. Then the others go on without it, and it is replaced only after a
-  // rest.
+  // A process of the world may still be stopped. Then the others go on without it, and its place rests before it gets
+  // another process.
   bool settles() {
     for (int attempts = 0; attempts < 10; attempts++) {
       if (!job_.settle(kMeasuredSize + 1) || !job_.settle(kMeasuredSize)) return false;

@@ -28,7 +28,7 @@ class ElasticSupervisorTest : public ::testing::Test {
     supervisor_ = std::make_unique<ElasticSupervisor>(job_, actions(), [this] { return seen(); });
     pass(0);
   }
-  // The membership, in which every rank trains once the job has begun, except for those that fail before that.
+  // The membership. Once the job has begun, every rank trains, except for ranks that fail before they train.
   MembershipView seen() const {
     MembershipView view = view_;
     for (auto& member : view.members)

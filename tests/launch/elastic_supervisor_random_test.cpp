@@ -161,7 +161,7 @@ class RandomJob {
       for (int each = here.first; each < here.first + here.count; each++) process(each) = {.lost = true};
       const int before = target();
       supervisor_->host_lost({here, "lost"}, now_);
-      allowed_ += std::max(0, target() - before);  // hosts are discovered, so the job uses the places that are left
+      allowed_ += std::max(0, target() - before);  // hosts are discovered, so the job fills the remaining places
     }
   }
   // A job that is not ended has a process, or will start one, or ends.

@@ -56,7 +56,7 @@ TEST_F(ElasticSupervisorTest, AProcessThatFailsTwiceBeforeItTrainsIsNotStartedAg
   EXPECT_FALSE(supervisor_->failed()) << "two go on";
 }
 
-// The process gets a rank each time, and has another model than the others.
+// A process has another model than the others, so it fails each time, when it has a rank in a world that begins.
 TEST_F(ElasticSupervisorTest, AProcessThatFailsTwiceWhenItsWorldBeginsIsNotStartedAgain) {
   supervise({.min = 2, .first = 3, .max_restarts = 9}, 3);
   all_train({0, 1, 2});
@@ -227,7 +227,7 @@ TEST_F(ElasticSupervisorTest, OnFailureOfAHostItsOtherProcessesEndToo) {
   EXPECT_THAT(orders_now(), ElementsAre("kill rank 3"));
 }
 
-// The process has received the state, but its report that it trains has not yet come to the membership.
+// A process has received the state, but the membership does not have its report yet that it trains.
 TEST_F(ElasticSupervisorTest, AProcessWithARankMayHaveTheState) {
   supervise({.min = 1, .first = 2, .max_restarts = 0}, 2);
   fail_early_ = {1};
@@ -238,8 +238,8 @@ TEST_F(ElasticSupervisorTest, AProcessWithARankMayHaveTheState) {
   EXPECT_THAT(printed_now(), ::testing::Not(Contains("no process is left that had the state of the training")));
 }
 
-// An example is a process with another model, in a job of a few steps: between two looks of the supervisor, the others
-// have made a world without it, and finished.
+// An example is a process with another model in a job of a few steps. Between two looks of the supervisor, the others
+// have made a world without this process, and have finished.
 TEST_F(ElasticSupervisorTest, AProcessWithoutARankInTheLastWorldMayExitAfterTheOthersHaveFinished) {
   for (const bool has_rank : {false, true}) {
     view_ = {};

@@ -189,9 +189,9 @@ TEST(Ending, AnInterruptEndsRanksThatDoNotCare) {
   EXPECT_EQ(job.wait(), 130);
 }
 
-// One rank sleeps where no signal reaches it, and two ranks wait for it. If the launcher did not abort the world, the
-// two would be killed without a reason. Ranks that have got the reason end before they are killed, unless they have no
-// core.
+// One rank sleeps where no signal reaches it, and two ranks wait for it. If the launcher did not abort the world, it
+// would kill the two without telling them a reason. Ranks with the reason end before they are killed, unless they have
+// no core.
 TEST(Ending, AWorldThatIsStuckIsToldWhyBeforeItIsKilled) {
   undisturbed(milliseconds(200), [] {
     Process job(anello({"run", "-n", "3", "--grace", "2", "--", WAITER, "asleep"}));
@@ -229,7 +229,8 @@ TEST(Ending, TheRankThatMadeOthersFailIsNamed) {
   EXPECT_TRUE(contains(outcome.err, "; because of that rank ")) << outcome.err;
 }
 
-// If the launcher did not report the exit, the others would wait for the rank for the whole start timeout.
+// A rank exits before it joins. If the launcher did not report the exit, the other ranks would wait for it for the
+// whole start timeout.
 TEST(Ending, NobodyWaitsForARankThatExitsBeforeItJoins) {
   const Outcome outcome = testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && exit 0; exec " WAITER " early"));
   EXPECT_EQ(outcome.code, 5);

@@ -24,7 +24,7 @@ class FailoverJob {
     std::unique_ptr<Process> process;
     int host = 0;
     bool killed = false, leaves = false;  // asked to leave
-    bool paused = false;                  // it was stopped for so long that the others may have given it up
+    bool paused = false;                  // stopped for so long that the others may have given it up
     int served = 0;                       // how often it has gone on as the server
     int code = -1;                        // -1: it runs
   };
@@ -38,7 +38,7 @@ class FailoverJob {
     std::function<void(int host, bool in)> plug = [](int, bool) {};  // plugs a host's cable in or out
   };
 
-  // `least`: with so few ranks, processes are only added, if there is a server.
+  // `least`: if there are no more ranks than this, the only event is a new process, or, without a server, a kill.
   FailoverJob(unsigned seed, int first, int least, int max, Site site)
       : seed_(seed),
         first_(first),
@@ -65,8 +65,8 @@ class FailoverJob {
     }
     return "";
   }
-  // Waits until all processes have ended. `finished`: looks at the output of one that has ended with the training.
-  // Returns what was wrong.
+  // Waits until all processes have ended. `finished` looks at the output of each process that has ended with the
+  // training. Returns what was wrong.
   std::string end(const std::function<std::string(const Process&)>& finished) {
     std::size_t results = 0;
     for (Member& one : members_) {
@@ -122,7 +122,7 @@ class FailoverJob {
   bool has_finished() const {
     return std::ranges::any_of(members_, [](const Member& one) { return !one.leaves && one.code == 0; });
   }
-  // Finds out which process serves, and where.
+  // Finds out which process is the server, and its address.
   void look() {
     constexpr const char* kServes = "goes on as the rendezvous server of the job";
     constexpr milliseconds kLook{1};
@@ -140,7 +140,7 @@ class FailoverJob {
   }
 
   // An event happens only when all living processes are ranks of the newest world, and have its state. A process that
-  // was asked to leave may still be one of them.
+  // was asked to leave may still be among these ranks.
   void happen() {
     const World newest = newest_world();
     std::vector<Member*> all = living();
@@ -153,8 +153,8 @@ class FailoverJob {
     const bool few = int(all.size()) <= least_, served = is_served();
     const unsigned event = random_() % 14;
     if (served && (few || (event < 3 && int(all.size()) < max_))) return add();
-    if (all.size() == 1) return;  // it goes on as the server when the last one has left
-    if (few) return kill(one);    // then another one goes on as the server, and processes can be added again
+    if (all.size() == 1) return;  // goes on as the server when the last other process has left
+    if (few) return kill(one);    // then another process goes on as the server, and others can join
     if (event < 7) return kill_server(one);
     if (event < 10) return kill(one);
     if (event < 12) return site_.hosts > 1 && served && event % 2 ? cut() : pause(one);
@@ -183,7 +183,7 @@ class FailoverJob {
     one.killed = true;
     one.process->signal(SIGKILL);
   }
-  // A rank goes on as the server when the next world is due, so the loss of a rank follows, at once or later.
+  // A rank goes on as the server only when a next world is due. So a rank must be lost too: here, or by a later event.
   void kill_server(Member& other) {
     if (!is_served()) return kill(other);
     servers_killed_++;
@@ -206,7 +206,7 @@ class FailoverJob {
     std::this_thread::sleep_for(length);
     one.process->signal(SIGCONT);
   }
-  // Cuts off a host, but not that of the server: those that cannot reach it end at their next loss.
+  // Cuts off a host, but not the server's host: processes that cannot reach the server end at the next loss of a rank.
   void cut() {
     const int server = successor() ? successor()->host : 0;
     const int host = (server + 1 + int(random_() % unsigned(site_.hosts - 1))) % site_.hosts;
@@ -214,7 +214,7 @@ class FailoverJob {
     site_.plug(host, false);
     std::this_thread::sleep_for(length);
     site_.plug(host, true);
-    // Until then, the others may still have to find out who is left.
+    // For this time, the other processes may still have to find out who is left.
     std::this_thread::sleep_for(2 * kSilenceLimit + std::chrono::seconds(1));
     for (Member& one : members_) one.paused |= one.host == host;
     log_ += text("host ", host, " was cut off for ", length.count(), " ms\n");
@@ -231,7 +231,7 @@ class FailoverJob {
   std::mt19937 random_;
   std::unique_ptr<Process> server_;
   std::vector<Member> members_;
-  pid_t successor_ = 0;  // the process that serves; 0: the first server, which may have been killed
+  pid_t successor_ = 0;  // the process that is the server; 0: the first server, which may be dead
   std::string address_, log_;
   World last_;
   int server_code_ = -1;  // of the first server; -1: it runs

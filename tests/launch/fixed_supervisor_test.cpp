@@ -327,7 +327,7 @@ TEST(LikelyCause, CrashesComeBeforeErrorsAndErrorsBeforeSuccess) {
 
 TEST_F(SupervisorTest, ALostHostIsTheCulpritAndTheWorldIsAbortedAtOnce) {
   world_ = true;
-  ends(0, kExit3);  // fails as a consequence of the lost host
+  ends(0, kExit3);  // fails because of the lost host
   supervisor_.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
   EXPECT_THAT(printed_, ElementsAre("host there was lost"));
   EXPECT_THAT(aborts_, ElementsAre("2: host there was lost"));

@@ -1,4 +1,4 @@
-// Elastic jobs whose hosts are listed by a script: they grow on new hosts and leave those that are missing.
+// Elastic jobs whose hosts a script lists: jobs grow on new hosts, and leave hosts that are missing in the list.
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -74,7 +74,7 @@ TEST_F(DiscoveredHosts, ProcessesOfAHostThatIsNoLongerListedLeaveAtACommit) {
   EXPECT_EQ(results(running.out()), 2u) << running.out();
 }
 
-// The new processes join late, and get the state from one that was asked to leave.
+// The new processes join late, and get the state from a process that was asked to leave.
 TEST_F(DiscoveredHosts, AllHostsMayBeExchanged) {
   list("h1:2\n");
   Words words = job({"-n", "2", "--min-np", "1", "--max-np", "2", "--max-restarts", "0"}, 9);

@@ -43,7 +43,7 @@ inline std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-// Returns a variable of another process's environment; empty if there is none, or no such process.
+// Returns a variable of another process's environment; empty if there is no such variable or no such process.
 inline std::string variable_of_process(pid_t pid, const std::string& name) {
   std::ifstream environment("/proc/" + std::to_string(pid) + "/environ");
   for (std::string entry; std::getline(environment, entry, '\0');)

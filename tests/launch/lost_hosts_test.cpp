@@ -1,5 +1,5 @@
-// Hosts that cannot be used, or not any longer: they are named, no process is left there, and a job may go on without
-// them.
+// Hosts that cannot be used from the start, or from some moment on: messages name them, no process is left there, and a
+// job may go on without them.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -148,9 +148,9 @@ TEST(AgentHeartbeat, HasNoLimitIfThatIsZero) {
   EXPECT_FALSE(heartbeat.silent());
 }
 
-// A scheduler kills the processes of a cancelled step in any order: here each rank before its agent, which reports that
-// no rank is left and then cannot send the rest of the output. The launcher is stopped, and finds all this when it
-// continues.
+// A scheduler kills the processes of a cancelled step in any order. Here it kills each rank before its agent. The agent
+// reports that no rank is left, and then cannot send the rest of the output. The launcher is stopped, and finds all
+// this when it continues.
 class CancelledHosts : public Agents {
  protected:
   void cancel(const Process& running, const std::string& hosts) const {
@@ -264,8 +264,8 @@ std::ptrdiff_t descriptors_of(pid_t pid) {
   return std::distance(std::filesystem::directory_iterator(text("/proc/", pid, "/fd")), {});
 }
 
-// More connections than the launcher has descriptors, unless it raises its limit. Otherwise each would delay agents
-// until an older one is closed.
+// The strangers make more connections than the launcher has descriptors, unless it raises its limit. If it did not,
+// each stranger's connection would delay agents until an older connection is closed.
 TEST_F(Agents, ManyStrangersAreHeldBesideTheAgents) {
   const auto task = scratch_ / "task";
   Words words = {"/bin/sh", "-c", "ulimit -Sn 64; exec \"$@\"", "sh"};

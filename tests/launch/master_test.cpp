@@ -1,4 +1,5 @@
-// MASTER_ADDR and MASTER_PORT of ranks; -x of the user has precedence. On several hosts: tests/cluster/master_test.cpp.
+// MASTER_ADDR and MASTER_PORT of ranks; the user's option -x has precedence. tests/cluster/master_test.cpp tests
+// several hosts.
 #include "rendezvous/launch/job/master.hpp"
 
 #include <asio/io_context.hpp>

@@ -154,7 +154,7 @@ TEST_F(MixerTest, AnEndlessProgressBarIsBrokenAtItsReturns) {
   EXPECT_EQ(line, "[1] goes on");
 }
 
-// Returns the text that a terminal with one line would show after `bytes`, with every finished line above it.
+// Returns the text that a terminal would show after `bytes`: all finished lines, and the last line.
 std::string on_screen(const std::string& bytes) {
   std::string done, line;
   std::size_t column = 0;

@@ -48,7 +48,7 @@ TEST(Output, LinesOfFourRanksAreNeverTorn) {
 }
 
 TEST(Output, NeitherAreLinesLongerThanAPipe) {
-  undisturbed(std::chrono::seconds(1), [] {  // otherwise a line is broken for the sake of the ranks that wait
+  undisturbed(std::chrono::seconds(1), [] {  // otherwise a line is broken so that waiting ranks can go on
     expect_untorn(testing::run(anello({"run", "-n", "4", "--", TALKER, "40", "300000", "5000"})), 40, 300000);
   });
 }
@@ -147,7 +147,7 @@ TEST(Output, AClosedPipeIsNoticedThoughNobodyWrites) {
 
 TEST(Output, ASlowReaderLosesNothing) {
   Process job(anello({"run", "-n", "4", "--", TALKER, "3000", "2000", "4096"}));
-  std::this_thread::sleep_for(milliseconds(2500));  // without a full pipe the ranks would be done long before
+  std::this_thread::sleep_for(milliseconds(2500));  // if the pipe were not full, the ranks would be done by now
   const int code = job.wait();
   expect_untorn({code, job.out(), job.err()}, 3000, 2000);
 }

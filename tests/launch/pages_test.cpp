@@ -18,7 +18,7 @@ bool is_installed(const std::string& program) {
   return testing::run({"sh", "-c", "command -v " + program}).code == 0;
 }
 
-// The words that bash offers for the last word of a line.
+// The completions that bash offers for the last word of a line.
 std::vector<std::string> completed(const Words& line) {
   std::string words;
   for (const std::string& word : line) words += " '" + word + "'";

@@ -1,4 +1,4 @@
-// A launcher without memory. Not with sanitizers, because they end a process that has no memory.
+// A launcher without memory. These tests do not run with sanitizers, which end a process that has no memory.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // Jobs that are disturbed at random. ANELLO_ELASTIC_RUNS=1000 repeats such a test with other seeds; ANELLO_ELASTIC_SEED
-// is the first one.
+// is the first seed.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ namespace anello::launch {
 
 inline constexpr std::chrono::milliseconds kSilenceLimit{2000};
 
-// Calls `carry_out` with each seed; `carry_out` returns what was wrong, with the story of the job. On a machine that
-// has no core free for the processes, all that have the state may be silent for the limit.
+// Calls `carry_out` with each seed. `carry_out` returns what was wrong, with the events of the job. If the machine has
+// no free core, all processes that have the state may be silent for longer than the limit.
 inline void with_seeds(int usual_runs, const std::function<std::string(unsigned seed)>& carry_out) {
   const char* const runs = std::getenv("ANELLO_ELASTIC_RUNS");
   const char* const first = std::getenv("ANELLO_ELASTIC_SEED");

@@ -1,4 +1,4 @@
-// The messages about programs that cannot be started, and about hosts on which none can.
+// The messages about programs that cannot be started, and about hosts on which no program can be started.
 #include "rendezvous/launch/processes/start_problem.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A rank that writes lines of many lengths. Each line consists of one letter for the rank, and is written in pieces
-// that do not end with lines. talker COUNT LONGEST PIECE
+// A rank that writes lines of many lengths. Each line repeats one letter, which stands for the rank. The lines are
+// written in pieces that end anywhere in a line. talker COUNT LONGEST PIECE
 #include <unistd.h>
 
 #include <cstdlib>

@@ -82,7 +82,8 @@ TEST(Terminal, CtrlCAtAPromptOfPythonLeavesNoTraceback) {
     const std::string script = "import os, threading; print('pid', os.getpid(), 'ready')";
     Process job(anello({"run", "-n", "1", "--", "python3", "-i", "-c", script}), kOnTerminal);
     ASSERT_TRUE(job.says("ready") && job.says(">>>")) << job.out();
-    // A signal between the prompt and the read is noticed only after the read. This is so without a launcher too.
+    // A signal between the prompt and the read is noticed only after the read. Python behaves like this without a
+    // launcher too.
     const std::string out = job.out();
     const std::size_t pid = out.rfind("pid ", out.find(" ready")) + 4;  // others may say something before
     ASSERT_TRUE(pid < out.size() && std::isdigit(out[pid])) << out;

@@ -1,6 +1,6 @@
-// Ranks that do not end when they are asked to: they wait in a barrier for rank 0, and print why it failed. With
-// "asleep" rank 0 never comes; with "early" it leaves the world in good order and exits with status 3; with "gone" it
-// leaves the world while the others wait, and exits with status 0 only when they have ended.
+// Ranks that do not end when they are asked to: they wait in a barrier for rank 0, and print why the barrier failed.
+// With "asleep" rank 0 never comes. With "early" rank 0 leaves the world in good order and exits with status 3. With
+// "gone" rank 0 leaves the world while the others wait, and exits with status 0 only when they have ended.
 #include <anello/anello.hpp>
 #include <csignal>
 #include <cstdio>

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// How long the waiter sleeps in a wait of ten seconds.
+// Returns how long the waiter sleeps in a wait whose limit is `limit`.
 milliseconds slept(Waiter& waiter, milliseconds limit = milliseconds(10000)) {
   const auto began = steady_clock::now();
   waiter.sleep(limit);
@@ -25,7 +25,7 @@ using anello::testing::FakeCore;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// The rounds of a wait without an event, before it would sleep.
+// Returns the number of rounds of a wait without an event, before the waiter would sleep.
 long rounds_of_a_wait(Waiter& waiter) {
   waiter.moved();
   long rounds = 0;
@@ -84,7 +84,7 @@ TEST(Waiter, SleepsAfterAYieldThatTookASlice) {
   EXPECT_EQ(FakeCore::yields, 1);
 }
 
-// The load is like that of several ranks of a job on one core.
+// The load is like the load of several ranks of a job on one core.
 TEST(Waiter, YieldsToRanksThatTakeShortTurnsAsOftenAsEver) {
   Bell bell;
   Waiter waiter({microseconds(0), 100}, bell, FakeCore(microseconds(900)));

@@ -1,4 +1,4 @@
-// The loop at a listener: it accepts every connection, in order, however many others there are.
+// The loop that accepts connections at a listener: it accepts every connection, in order, however many there are.
 #include "ring/net/accept.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using asio::ip::tcp;
 
-// Clients that have sent a byte each before anything listens to them.
+// Clients each of which has sent a byte before anything accepts its connection.
 struct Doorstep {
   asio::io_context context;
   tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
@@ -43,7 +43,7 @@ struct Doorstep {
     if (says == '?') rejected_connections.count(trace::RejectReason::noise);
   }
 
-  // Accepts until this number of bytes has been read.
+  // Accepts connections until this number of bytes has been read.
   void open(std::size_t count) {
     const auto take = [this](tcp::socket client) { asio::co_spawn(context, hear(std::move(client)), asio::detached); };
     asio::co_spawn(context, accept_each(acceptor, {"the test", [] {}, take, &rejected_connections}), asio::detached);
@@ -62,7 +62,8 @@ TEST(Accept, EachConnectionIsReadBeforeTheNextIsTaken) {
   for (const char says : all) doorstep.knock(says);
   doorstep.open(all.size());
   EXPECT_EQ(doorstep.heard, all);
-  EXPECT_LE(doorstep.max_inside, 2U) << "or a limit on those who have not said all would crowd out who has";
+  EXPECT_LE(doorstep.max_inside, 2U)
+      << "otherwise a limit on unread connections would close connections that have sent everything";
 }
 
 TEST(Accept, StrangersDoNotKeepRanksOut) {
@@ -76,7 +77,7 @@ TEST(Accept, StrangersDoNotKeepRanksOut) {
   }
 }
 
-// Other connections wait only as long as hostile connections come.
+// While hostile connections come, other connections wait a little; afterwards they do not wait.
 TEST(Accept, OthersWaitALittleWhileStrangersCome) {
   for (const char first : {'.', '?'}) {
     bool in_time = false;
@@ -100,7 +101,7 @@ TEST(Accept, OthersWaitALittleWhileStrangersCome) {
   }
 }
 
-// As long as each connection gets a descriptor, no connection has to be closed for another one.
+// If each connection gets a descriptor, no connection has to be closed to make room for another.
 TEST(Accept, TheLastDescriptorIsEnoughForTheLastConnection) {
   Doorstep doorstep;
   doorstep.knock('.');
@@ -121,7 +122,7 @@ TEST(Accept, TheLastDescriptorIsEnoughForTheLastConnection) {
   EXPECT_EQ(made_room, 0);
 }
 
-// A flood at the limit of open files must not fill the log.
+// A flood of connections at the limit of open files must not fill the log.
 TEST(Accept, FailuresWithConnectionsBetweenThemAreOneWarning) {
   constexpr int kTimes = 5;
   Doorstep doorstep;

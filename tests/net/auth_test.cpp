@@ -59,7 +59,7 @@ TEST_F(Secret, ComesFromAFileWithoutItsNewline) {
   EXPECT_EQ(from_file(file(std::string(kMaxSecretBytes, 'x') + "\n")).size(), kMaxSecretBytes);
 }
 
-// A container gets a secret's file of this kind from its host.
+// A container gets from its host a secret's file that belongs to another user, and that the container's group may read.
 TEST_F(Secret, AnothersFileMayBeReadableByItsGroup) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string path = file("open sesame", 0640);
@@ -84,7 +84,7 @@ TEST_F(Secret, BadFilesAreRefusedByName) {
   EXPECT_THAT(refusal(fifo), HasSubstr("not a regular file"));
 }
 
-// Descriptors with new numbers, because a number is read only once in a process.
+// The test needs descriptors with new numbers, because a process reads a secret from each number only once.
 TEST_F(Secret, ComesFromADescriptorOnceAndClosesIt) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -178,7 +178,7 @@ TEST(DataLinks, ARefusalIsReportedWithItsReason) {
   EXPECT_THAT(why.what(), HasSubstr("generation 2 is not the current one, 1"));
 }
 
-// The other side never asked for the link, so its connection was not used.
+// The other side never asked for the link, so the connection to it was not used.
 TEST(DataLinks, AConnectionThatWasNotUsedIsClosed) {
   const auto before = open_descriptors();
   {
@@ -204,7 +204,8 @@ TEST(DataLinks, ALinkWaitsForNoProgramOnTheOtherSide) {
   }
 }
 
-// The negotiation closes its own descriptors a moment after the link is there.
+// Returns the number of open descriptors. The negotiation closes its descriptors a moment after the link is ready, so
+// this waits for `expected`.
 std::ptrdiff_t descriptors_left(std::ptrdiff_t expected) {
   for (int k = 0; k < 2000 && open_descriptors() != expected; k++)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -224,7 +225,8 @@ TEST(DataLinks, GroupsAndLinksCostFewDescriptors) {
   }
 }
 
-// No operation expects data from a rank that has connected and is gone before this rank makes the group.
+// A rank connects and is gone before this rank makes the group. No operation expects its data yet, so its end is no
+// failure until the group is made.
 TEST(DataLinks, WhatFailedBeforeTheGroupWasMadeCountsThen) {
   Rank low(0, 1, over(true));
   {
@@ -256,7 +258,7 @@ TEST(DataLinks, ARankWarnsOnceThatMemoryIsNotSharedThere) {
   EXPECT_THAT(log, HasSubstr("TCP is used, which is slower"));
 }
 
-// The higher rank, which offers memory, cannot make the memory.
+// The higher rank, which has to offer memory, cannot make this memory.
 TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfTheRankThatCannot) {
   LinkOptions options = over(true, std::size_t(1) << 60);
   options.memory_required = true;
@@ -294,7 +296,7 @@ std::future<bool> start_to_connect(
   return asio::co_spawn(high.background.context(), connect(high, std::move(wanted)), asio::use_future);
 }
 
-// The rank accepts, and for a while it does not answer.
+// A rank accepts the connection, and for a while does not answer.
 TEST(PeerConnections, ARankThatAnswersLateIsConnected) {
   Rank low(0, 1, over(false)), high(1, 1, over(false));
   high.open(low, high);

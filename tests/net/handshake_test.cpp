@@ -1,4 +1,4 @@
-// The handshake between two coroutines over loopback, and against a hand-written other side.
+// The handshake over loopback: between two coroutines, or between one coroutine and the test as the other side.
 #include "ring/net/handshake.hpp"
 
 #include <gmock/gmock.h>
@@ -75,7 +75,7 @@ Both shake(const Credentials& connecting, const Credentials& accepting, const Cl
   return both;
 }
 
-// Runs one side against a function that acts as the other side with blocking calls.
+// A function that acts as the other side with blocking calls.
 using Player = std::function<void(tcp::socket&)>;
 Result welcome_against(const Credentials& credentials, const Player& player) {
   Pair pair;
@@ -192,7 +192,7 @@ TEST(Handshake, TheRefusalOfAClaimReachesTheConnectingSide) {
   EXPECT_EQ(both.welcomed.reason, trace::RejectReason::generation);
 }
 
-// The connection is closed to make room for others, so its handshake must not count as complete.
+// During the handshake, the connection is closed to make room for others. The handshake must not count as complete.
 TEST(Handshake, AConnectionThatIsClosedMeanwhileIsCrowdedOut) {
   Pair pair;
   Result result, other;
@@ -339,7 +339,7 @@ TEST(Handshake, EveryTruncationIsAnError) {
     EXPECT_EQ(result.reason, trace::RejectReason::gone);
     EXPECT_EQ(result.code, ErrorCode::network) << bytes << " bytes: " << result.message;
   }
-  // A hello whose length is right, but which is shorter than a hello must be.
+  // A hello with a right length field that is shorter than a hello must be.
   const std::string body = hello_frame().substr(kHeader);
   for (std::size_t bytes = 0; bytes < body.size(); bytes++) {
     const Result result = welcome_against(kOpen, [&](tcp::socket& socket) {
@@ -365,7 +365,7 @@ TEST(Handshake, ASlowSenderIsDroppedAtTheLimit) {
   EXPECT_GE(std::chrono::steady_clock::now() - started, kHandshakeLimit);
 }
 
-// The connecting side may give up, and connect again, just when it is accepted.
+// The connecting side may give up, and connect again, just when the other side accepts it.
 TEST(Handshake, BetweenRanksTheConnectingSideDecidesWhetherItHolds) {
   for (const bool takes : {true, false}) {
     const Result result = welcome_against(kOpen, [&](tcp::socket& socket) {

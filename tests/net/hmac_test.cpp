@@ -66,7 +66,7 @@ TEST(Hmac, FollowsItsStandard) {
 }
 
 // The thread must not end while OpenSSL ends, because OpenSSL's destructor for threads uses a lock that may be freed.
-// The library's own threads do not end then.
+// The library's own threads do not end at that time either.
 void call_until_the_end() {
   while (!is_refused()) {
   }
@@ -89,8 +89,8 @@ std::chrono::nanoseconds undelayed() {
   return (std::chrono::steady_clock::now() - begin) - (own_run_delay() - delay);
 }
 
-// The threads that are in a call when a process forks do not exist in the child, which must not wait for them. A child
-// that has no core for a while has not waited, and some may be slow because the machine stands still.
+// A child of fork() does not have the threads that were in a call, and must not wait for them. Time in which a child
+// has no core does not count as waiting. Some children may still be slow, because the machine stands still.
 [[noreturn]] void exit_from_children_while_a_thread_calls() {
   std::atexit([] { _exit(undelayed() > milliseconds(900) ? kWaited : kReady); });
   std::thread(call_until_the_end).detach();

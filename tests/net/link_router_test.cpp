@@ -11,7 +11,7 @@
 namespace anello::net {
 namespace {
 
-// The connections for which there is no room are made again. That does not count as a death.
+// Connections for which there is no room are made again later. Their end does not count as a death.
 TEST(LinkRouter, MoreConnectionsThanThereIsRoomForComeLater) {
   std::optional<TwoRanks> few;
   {

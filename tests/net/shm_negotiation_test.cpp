@@ -1,5 +1,5 @@
-// How two ranks of one host agree to share memory: both sides as coroutines over loopback, or one side against the
-// test.
+// How two ranks of one host agree to share memory. Both sides are coroutines over loopback, or the test acts as one
+// side.
 #include "ring/net/shm_negotiation.hpp"
 
 #include <gmock/gmock.h>

@@ -154,7 +154,8 @@ TEST(StripedLink, AStripeBeginsWithItsNumberAndSize) {
   EXPECT_EQ(read(lanes.pairs[0]->b, 18), head(1, 10) + std::string(expected.substr(kStripe)));
 }
 
-// The first connection is read only when the second has carried the bytes that the first could not.
+// The receiver reads the first connection only after the second connection has carried the bytes for which the first
+// had no room.
 TEST(StripedLink, WhatOneConnectionDoesNotTakeGoesOverTheOther) {
   Lanes lanes(2, 64 << 10);
   StripedLink left(lanes.take(&Loopback::a));
@@ -191,7 +192,8 @@ TEST(StripedLink, WaitsForTheConnectionWithTheNextStripe) {
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(out.data()), received), "now later");
 }
 
-// The head of the second stripe is read while the first stripe is awaited. Nothing more comes over its connection.
+// The receiver reads the head of the second stripe while it waits for the first stripe. Nothing more comes over the
+// second stripe's connection.
 TEST(StripedLink, AStripeWhoseHeadWasReadEarlyIsNotForgotten) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
@@ -218,7 +220,7 @@ std::string error_of(const std::function<void()>& call, ErrorCode code = ErrorCo
   return {};
 }
 
-// The first connection had room for less than the sender sent, and the sender has closed both.
+// The first connection had no room for all bytes, so the others went over the second. Then the sender has closed both.
 TEST(StripedLink, WhatWasSentBeforeTheEndStillArrivesOverAnotherConnection) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
@@ -304,7 +306,7 @@ TEST(TcpLink, SaysWhetherBytesHaveComeAndTakesNone) {
   EXPECT_THAT(error_of([&] { (void)link.has_arrived(); }), HasSubstr("the connection was closed"));
 }
 
-// The head of a stripe is read once, by has_arrived() or by the receive.
+// The head of a stripe is read only once: by has_arrived(), or by the receive.
 TEST(StripedLink, SaysWhetherTheNextStripeHasBegun) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));

@@ -15,7 +15,7 @@
 namespace anello::net {
 
 struct Rank {
-  // With `further` addresses, each rank counts as if it were on a host of its own.
+  // With `further` addresses, the two ranks count as if they were on different hosts.
   static Identity identity_of(int rank, std::uint32_t generation, std::vector<std::string> further = {}) {
     return {.job = "links",
             .generation = generation,
@@ -62,7 +62,7 @@ struct Rank {
     pollfd polled{group->bell->descriptor(), POLLIN, 0};
     return poll(&polled, 1, limit_ms) == 1;
   }
-  // Returns the link to the other rank; null if it does not come within the limit.
+  // Returns the link to the other rank; null if the link does not come within the limit.
   link::Link* link(int limit_ms = 10000) {
     link::Link* found = links->find(1 - rank);
     while (!found && rings(limit_ms)) {

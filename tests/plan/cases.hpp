@@ -28,8 +28,8 @@ std::vector<Plan> plans_of(int world, Build build) {
   return plans;
 }
 
-// Returns all algorithms of a collective: those that keep rank order, and the others. There are more if hosts have
-// several ranks.
+// Returns all algorithms of a collective: those that keep rank order, and the others. If hosts have several ranks,
+// there are more algorithms.
 inline std::vector<Algorithm> algorithms_of(Kind kind, int world = 4, int hosts = 1) {
   const algorithms::Facts facts{.world = world, .hosts = hosts}, in_order{.world = world, .rank_order = true};
   std::vector<Algorithm> all = algorithms::algorithms_for(kind, facts);
@@ -42,7 +42,7 @@ inline bool in_rank_order(Kind kind, Algorithm algorithm) {
   return kind == Kind::reduce_scatter && algorithm == Algorithm::two_shot;
 }
 
-// Adds cases with parts that are not equal.
+// Adds cases with unequal parts.
 inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count) {
   const std::vector<std::uint64_t> counts = uneven_counts(world, count);
   const auto add = [&](std::string_view what, Expectation expectation, auto build) {
@@ -160,9 +160,9 @@ inline std::vector<Case> cases_on_hosts(const Layout& layout, std::uint64_t coun
   return cases;
 }
 
-// An example that is not for use: a reduce_scatter of five ranks whose partial sums take turns in this number of
-// scratch slots, so that later chunks overwrite earlier ones. Two slots are right; with one, all ranks wait for each
-// other.
+// A plan for tests only: a reduce_scatter of five ranks. Its partial sums take turns in this number of scratch slots,
+// so that later chunks overwrite earlier chunks. With two slots the plan is right; with one slot, all ranks wait for
+// each other.
 inline Case with_scratch_slots(int slots) {
   constexpr int kWorld = 5;
   constexpr std::uint64_t kCount = 3;

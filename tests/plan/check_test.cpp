@@ -23,7 +23,7 @@ TEST_P(EveryPlan, KeepsItsPromise) {
   const auto n = std::uint64_t(world);
   for (const std::uint64_t count : std::set<std::uint64_t>{0, 1, n - 1, n, n + 1, 2 * n + 1, 37})
     for (const std::uint64_t slab : {0, 1, 5, 16}) {
-      if (count == 37 && slab == 1) continue;  // shows nothing that smaller counts do not, and takes half of the time
+      if (count == 37 && slab == 1) continue;  // shows no more than smaller counts, and takes half of the time
       for (const Case& each : all_cases(world, count, slab))
         EXPECT_EQ(check(each.plans, each.expectation), std::nullopt) << each.name;
     }
@@ -79,7 +79,7 @@ TEST(Check, WaitingForEachOtherIsADeadlock) {
   EXPECT_THAT(check(one.plans, one.expectation), Optional(HasSubstr("waits for ever")));
 }
 
-// Two ranks that receive nothing before everything is sent: right only if the link can hold the bytes.
+// Two ranks receive nothing before they have sent everything. This plan is right only if the link can hold all bytes.
 TEST(Check, WhatALinkHoldsDecides) {
   std::vector<Plan> plans = plans_of(2, [](int rank) {
     return algorithms::plan_allreduce(Algorithm::one_shot, {rank, 2, 4});
@@ -135,7 +135,7 @@ TEST(Check, RanksExpectTheSameRepliesThoughOneHasFewerParts) {
   EXPECT_EQ(check(plans, kAllreduce), std::nullopt);
 }
 
-// The builder does not see that a result is in scratch: the algorithm must say so.
+// The builder cannot find out that a result is in scratch memory, so the algorithm must declare it.
 TEST(Check, AResultThatIsNotDividedIsShown) {
   const auto chain = [](bool says_so) {
     return plans_of(2, [&](int rank) {

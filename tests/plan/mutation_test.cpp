@@ -19,7 +19,8 @@ struct Tally {
   std::size_t tried = 0, caught = 0;
 };
 
-// If no order is guaranteed, the one rank that adds up a part may take its sources in any order.
+// True if the mutated plan is still right: if no order is guaranteed, a rank that alone adds up a part may take its
+// sources in any order.
 bool leaves_right(const Case& right, const Mutation& mutation) {
   return std::string_view(mutation.name) == "swap_sources" && !right.expectation.rank_order;
 }

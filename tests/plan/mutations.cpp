@@ -26,14 +26,15 @@ std::uint32_t dependent(const Plan& plan, std::size_t dep) {
   return step;
 }
 
-// One element of one step. Events are used to walk backwards through everything that must be done before an event.
+// An event: one element of one step. The functions below walk backwards through all events that must come before a
+// given event.
 struct Event {
   std::uint32_t step;
   std::uint64_t elem;
   auto operator<=>(const Event&) const = default;
 };
 
-// Finds the last event that `now` must wait for because of `dep`; false if there is none.
+// Finds the last event that `now` must wait for because of `dep`. Returns false if there is no such event.
 bool awaited(const Plan& plan, Event now, Dep dep, Event& result) {
   const Range other = plan.steps[dep.step].range;
   const std::uint64_t element = plan.steps[now.step].range.begin + now.elem;
@@ -148,7 +149,7 @@ bool shift_source(Plan& plan, std::size_t site) {
 // Shifts the range and everything in the caller's buffers together, so that only the peer could notice.
 bool shift_all(Plan& plan, std::size_t site) {
   Step& step = plan.steps[site];
-  if (step.act == Act::fold) return false;  // alone it has no effect, and only takes longer
+  if (step.act == Act::fold) return false;  // this alone has no effect, and takes longer
   step.range.begin++;
   step.place.at++;
   for (std::uint32_t k = 0; k < step.sources; k++) plan.sources[step.first_source + k].at++;

@@ -1,6 +1,6 @@
-// Ways to break a right plan in one place, to test whether check() finds the error. Each mutation makes the plan wrong:
-// it is not made where the plan would stay right (a stricter dependency, equal neighbours swapped, a dependency that
-// others imply).
+// Ways to break a right plan in one place, to test whether check() finds the error. Each mutation makes the plan wrong.
+// No mutation is made where the plan would stay right (a stricter dependency, a swap of equal neighbours, a dependency
+// that others imply).
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,7 +12,7 @@ namespace anello::plan {
 
 struct Mutation {
   const char* name;
-  std::size_t (*sites)(const Plan&);       // the number of places where it could be tried
+  std::size_t (*sites)(const Plan&);       // the number of places where it can be applied
   bool (*apply)(Plan&, std::size_t site);  // false: the change would have no effect there
 };
 const std::vector<Mutation>& mutations();

@@ -92,7 +92,8 @@ TEST(PlanBuilder, ReadersDoNotWaitForEachOtherNorStreamsForThemselves) {
   builder.copy(0, {0, 8});
   const Plan plan = std::move(builder).finish();
   EXPECT_THAT(deps(plan, 1), IsEmpty());
-  EXPECT_THAT(deps(plan, 3), ElementsAre(Dep{0, false}, Dep{1, false}));  // for the part that [0, 4) did not overwrite
+  EXPECT_THAT(deps(plan, 3), ElementsAre(Dep{0, false}, Dep{1, false}));  // for the elements that [0, 4) did not
+                                                                          // overwrite
 }
 
 TEST(PlanBuilder, OtherElementsInTheSamePlaceWaitForTheEnd) {
@@ -151,7 +152,7 @@ TEST(PlanBuilder, TheLowerRankStandsOnTheLeft) {
 }
 
 // The size of a plan, and so the time to make it, grows with the number of ranks or its logarithm, but not with its
-// square. The same is true of the work that one rank does for other ranks.
+// square. The work that one rank does for other ranks grows in the same way.
 TEST(Plans, StayInProportionToTheWorld) {
   constexpr int kWorld = 4096;
   constexpr std::uint64_t kCount = 1 << 20;
@@ -182,8 +183,8 @@ std::vector<std::uint32_t> replies(const Plan& plan) {
   return orders;
 }
 
-// For each slab: a send of the other rank's half, a reduction, a send of the result, and a copy of the other rank's
-// result.
+// Each slab has four steps: a send of the other rank's half, a reduction, a send of the result, and a copy of the other
+// rank's result.
 TEST(PlanBuilder, TwoRanksThatExchangeHalvesReply) {
   using algorithms::plan_allreduce;
   for (const int rank : {0, 1}) {

@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TwoLevels, testing::ValuesIn(layouts()), [](co
   return "On" + name;
 });
 
-// More ranks than a line of the grid has; and hosts whose ranks swap roles from slab to slab.
+// The cases have more ranks than a line of the grid, and hosts whose ranks swap roles from slab to slab.
 TEST(TwoLevelsOfMany, AreRight) {
   for (const Layout& layout : {in_blocks(18, 1), in_blocks(2, 8), round_robin(3, 6)})
     for (const Case& each : cases_on_hosts(layout, 2))
@@ -89,14 +89,14 @@ TEST(TwoLevelsOfMany, AreRight) {
   for (const Algorithm between : all_algorithms())
     EXPECT_EQ(check(allreduce_on(in_blocks(2, 8), in_levels(Levels::shares, between), 40, 9), {Kind::allreduce}),
               std::nullopt);
-  for (const std::uint64_t slab : {10, 7})  // 8 slabs, whose sums come first; 12, whose rounds change places
+  for (const std::uint64_t slab : {10, 7})  // with 8 slabs, sums come first; with 12, rounds change places
     EXPECT_EQ(
         check(allreduce_on(in_blocks(18, 2), in_levels(Levels::shares, Algorithm::grid), 80, slab), {Kind::allreduce}),
         std::nullopt);
 }
 
-// The order in which a rank receives from other hosts: sums, into scratch or by reductions, and results into the
-// output.
+// Tests the order in which a rank receives from other hosts: it receives sums into scratch or by reductions, and
+// results into the output.
 class SlabsBetweenHosts : public testing::Test {
  protected:
   // The plan of rank 0 of 18 hosts with two ranks, which are a grid of 9 x 2.
