@@ -55,7 +55,8 @@ def add_group(model, optimizer):
 
 
 def replace(model, optimizer):
-    """Replaces a layer by a smaller one, as pruning does. Merging adapters changes the parameters in the same way."""
+    """Replaces a layer by a smaller layer, as pruning does. A merge of adapters also changes the parameters like
+    this."""
     made = torch.nn.Sequential(torch.nn.Linear(4, 2, bias=False), torch.nn.Linear(2, 4, bias=False))
     old = list(model[1].parameters())
     model[1] = made
@@ -126,7 +127,7 @@ def test_layers_may_be_frozen_and_unfrozen_in_turn():
 
 
 def odd_rank():
-    """The last rank, if the other ranks are a majority. With two ranks, neither can be said to be at fault."""
+    """The rank that an error must name: the last one, if the other ranks are a majority; with two ranks, none."""
     return hvd.size() - 1 if hvd.size() > 2 else None
 
 
@@ -297,7 +298,8 @@ def test_two_optimizers_over_one_model_may_take_turns():
 
 @pytest.mark.parametrize("kept", ["none", "all", "rank 0"])
 def test_a_model_may_be_wrapped_again(kept):
-    """This happens in a notebook whose cell is run twice. Something may still refer to the first optimizer."""
+    """A cell of a notebook that is run twice wraps its model again. Something may still refer to the first
+    optimizer."""
     model, old = network(), []
     for _ in range(3):
         optimizer = wrapped(model)

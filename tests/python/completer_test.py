@@ -1,4 +1,4 @@
-"""The threads that complete operations of torch.distributed: how they begin, and how they end with the script."""
+"""The threads that complete operations of torch.distributed: their beginning, and their end with the script."""
 import threading
 
 import pytest

@@ -1,4 +1,4 @@
-"""The test files of a process run in it one after another, and each ends its world."""
+"""A process runs several test files one after another. Each file ends its world."""
 import itertools
 import os
 import tempfile
@@ -42,7 +42,8 @@ def horovod_for_tensorflow():
 
 @pytest.fixture(scope="module")
 def process_group():
-    """Does not use env://: each file would make its store anew at the same port, and a rank might reach the old one."""
+    """Does not use env://. With it, each file would make a new store at the same port, and a rank might reach the old
+    store."""
     import torch.distributed as dist
 
     import anello.torch.distributed  # noqa: F401, registers the backend

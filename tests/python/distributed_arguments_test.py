@@ -121,7 +121,8 @@ def test_a_rank_listed_twice_is_named():
 
 
 def verbs():
-    """Calls that write a result into a tensor. For each: a function that makes the tensor, and its later elements."""
+    """Calls that write a result into a given tensor. Each call returns the elements that the tensor must have
+    afterwards."""
     total, others = sum(range(1, size() + 1)), [each for each in range(size()) if each != 0]
 
     def reduce(made):

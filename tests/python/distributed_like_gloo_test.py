@@ -86,7 +86,7 @@ def coalesced(group):
 
 
 def with_gradient(call):
-    """The result, and the gradient that a call of torch.distributed.nn lets through."""
+    """Returns the result of a call of torch.distributed.nn, and the gradient of the call's input."""
     def both(group):
         import torch.distributed.nn.functional as functional
         given = mine(2 * size()).requires_grad_()
@@ -227,9 +227,9 @@ modern = Modern()
 
 
 def mesh(group):
-    """Meshes with the same name are equal.
+    """Makes a mesh with its own name, because torch takes meshes with the same name for equal.
 
-    torch uses the first mesh's group for all of them, even after that mesh is gone.
+    torch would use the first mesh's group for all meshes of one name, even after the first mesh is gone.
     """
     return modern.DeviceMesh.from_group(group, "cpu", mesh=list(range(size())),
                                         mesh_dim_names=(dist.get_backend(group),))
@@ -271,7 +271,7 @@ def readable(value):
 
 
 def close(value, other, error):
-    """True if both are equal, numbers up to the rounding of sums in another order."""
+    """True if both are equal. Numbers may differ as much as sums in another order."""
     if isinstance(value, (list, tuple)):
         return len(value) == len(other) and all(close(one, its, error) for one, its in zip(value, other))
     return value == (pytest.approx(other, rel=error, abs=error) if isinstance(value, (float, complex)) else other)

@@ -33,7 +33,7 @@ def mine(count=4):
 
 
 def of_torch(*modules, has):
-    """The first of these modules that has this name; torch moves names from one module to the next."""
+    """Returns the first of these modules that has this name, because torch moves names from one module to another."""
     for each in modules:
         with contextlib.suppress(ImportError, ValueError):  # Python 3.11 cannot load some modules of torch 1.13
             module = importlib.import_module(each)
@@ -108,7 +108,8 @@ def test_functional_collectives_also_when_compiled():
 
 
 def test_many_functional_collectives_are_waited_for_late():
-    """torch's C++ code waits here. It has its own part of each operation, and one part for each tensor of a list."""
+    """torch's C++ code waits for these operations. It has an object for each operation, and one for each tensor of a
+    list."""
     functional = pytest.importorskip("torch.distributed._functional_collectives")
     alone = [functional.all_reduce(mine(), "sum", dist.group.WORLD) for _ in range(20)]
     listed = functional.all_reduce_coalesced([mine()] * 3, "sum", dist.group.WORLD)
@@ -131,7 +132,7 @@ def test_a_compiled_model_trains_as_one_that_is_not():
     assert all(torch.equal(one, other) for one, other in zip(trained(compiled), trained(lambda model: model)))
 
 
-@since(hasattr(dist, "init_device_mesh"))  # before that a mesh of the host was for "gloo" alone
+@since(hasattr(dist, "init_device_mesh"))  # older torch has meshes of the host only for "gloo"
 def test_a_sharded_tensor():
     tensors = of_torch("torch.distributed.tensor", "torch.distributed._tensor", has="distribute_tensor")
     mesh = dist.init_device_mesh("cpu", (size(),))

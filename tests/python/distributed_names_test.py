@@ -24,7 +24,7 @@ OF_OTHERS = {"_set_sequence_number_for_group",  # asked of Gloo and NCCL
 
 
 def called():
-    """The names of all methods called on groups, with a line of torch each."""
+    """The names of all methods that torch calls on groups, each with a line of torch that calls it."""
     tree = ast.parse(pathlib.Path(inspect.getsourcefile(dist.distributed_c10d)).read_text())
     functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     for function in functions:

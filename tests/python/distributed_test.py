@@ -142,7 +142,7 @@ def test_a_wait_for_any_source_has_a_limit():
 
 
 def test_later_operations_do_not_wait_for_a_receive():
-    """The tensors for the receive are sent only after these operations."""
+    """The other rank sends the tensor for the receive only after these operations."""
     answer = torch.zeros(1)
     receive = dist.irecv(answer, 1) if rank() == 0 else None
     group = dist.new_group(list(range(size())))
@@ -170,7 +170,7 @@ def test_asynchronous_operations_live_until_they_are_done():
 
 
 def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
-    """torch's C++ code keeps operations without their Python part."""
+    """torch's C++ code may keep an operation whose Python part is gone."""
     add = distributed_work.Completer.add
     monkeypatch.setattr(distributed_work.Completer, "add", lambda completer, each: (
         each.complete() if isinstance(each, distributed_work.Operation) else add(completer, each)))
@@ -180,7 +180,7 @@ def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
 
 
 def start_and_drop(count):
-    """Weak references to the tensors of operations without a handle, when all are done."""
+    """Starts operations and drops their handles. When all are done, returns weak references to their tensors."""
     tensors = [torch.ones(1) for _ in range(count)]
     for each in tensors:
         dist.all_reduce(each, async_op=True)
@@ -203,7 +203,7 @@ def test_an_operation_that_was_seen_done_is_forgotten():
 
 
 def test_other_threads_do_not_end_what_torch_waits_for():
-    """torch's C++ code keeps an operation without its Python part, in the thread that started it."""
+    """torch's C++ code keeps an operation whose Python part is gone, in the thread that started the operation."""
     (kept,) = start_and_drop(1)
     other = threading.Thread(target=start_and_drop, args=(100,))
     other.start()
@@ -248,7 +248,7 @@ def test_sparse_tensors_are_summed():
 def test_a_timeout_of_the_group_ends_the_wait():
     late = dist.new_group()
     if rank() == 0:
-        late._limit = timedelta(seconds=0.2)  # given to new_group, it would also limit how late other ranks may come
+        late._limit = timedelta(seconds=0.2)  # a limit for new_group would also limit how late ranks may come
         for call, what in ((lambda: dist.barrier(late), "barrier"),
                            (lambda: dist.all_reduce(torch.ones(3), group=late), "allreduce of 3 float32"),
                            (lambda: dist.recv(torch.ones(2), 1, group=late), "recv of 2 float32 from rank 1 of")):

@@ -1,4 +1,4 @@
-"""bench/elastic.sh: its conclusions from given diaries, and from a disturbed job of its own."""
+"""bench/elastic.sh: the conclusions that it draws from given diaries, and from a disturbed job that it runs."""
 import argparse
 import os
 import pathlib

@@ -43,7 +43,7 @@ class Training:
 
 
 def send(source, receiver):
-    """Sends the entries as a synchronization does, without ranks."""
+    """Copies the entries as a synchronization would send them, but without ranks."""
     for given, own in zip(source.entries(), receiver.entries()):
         assert given.manifest() == own.manifest()
         own.adopt(pickle.loads(pickle.dumps(given.structure())))

@@ -26,7 +26,7 @@ class Process:
         return pathlib.Path(f"{self.path}.err").read_text()
 
     def says(self, text, limit=LONG):
-        """Waits until its output has a text."""
+        """Waits until the process has printed this text."""
         end = time.monotonic() + limit
         while text not in self.out():
             assert time.monotonic() < end, self.err()
@@ -73,7 +73,7 @@ class Job:
         return self.start("-c", text)
 
     def trainee(self, kind, fast_from):
-        """Starts elastic_trainee.py. Undisturbed, a training takes about 40 s, also if processes start slowly."""
+        """Starts elastic_trainee.py. An undisturbed training takes about 40 s, even if processes start slowly."""
         path = self.folder / f"process{len(self.processes)}.steps"
         return self.start(pathlib.Path(__file__).with_name("elastic_trainee.py"), kind, path, 0.05 if kind == "integers" else 0.3, fast_from)
 

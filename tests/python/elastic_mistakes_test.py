@@ -1,4 +1,4 @@
-"""Elastic jobs with mistakes in scripts, or with processes that do not fit: the errors, and that the others go on."""
+"""Elastic jobs with mistakes in scripts, or with processes that do not fit: their errors; the other processes go on."""
 import collections
 import dataclasses
 import datetime
@@ -49,13 +49,13 @@ class Point:
 
 
 class Token(enum.Enum):
-    """The text of a value would contain its address."""
+    """If the members were compared as texts, the texts would contain the addresses of the values."""
 
     FIRST, SECOND = object(), object()
 
 
 class Custom:
-    """Has nothing that could be sent."""
+    """An object that cannot be sent."""
 
     def __reduce__(self):
         raise TypeError("a Custom cannot be pickled")
@@ -187,7 +187,7 @@ while state.revision < 100: one_step(world, update)
 
 
 def test_states_that_are_rounded_differently_go_on_if_they_are_not_compared(tmp_path):
-    """Each rank keeps its own state; one that joins gets that of the first source."""
+    """Each rank keeps its own state. A rank that joins gets the state of the first source."""
     begin = LOOP.replace("worlds(state)", "worlds(state, verify=False)")
     body = """
 def update(): state.weights[0] += 1 + 1e-9 * world.rank
@@ -241,7 +241,7 @@ print("result", state.weights[0])
 
 
 def test_a_rank_whose_update_has_failed_receives_the_state_of_the_others(tmp_path):
-    """The rank goes on, although its update was cut short by an error of the world that it survives."""
+    """An error of the world interrupts the update of one rank. The rank survives this error and goes on."""
     body = """
 def update():
     state.weights[:] += 1

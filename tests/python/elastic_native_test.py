@@ -30,8 +30,8 @@ def undisturbed(kind, tmp_path):
 
 
 def samples_of_steps(made):
-    """By revision: the samples of all ranks in the world that has committed this revision. If several worlds have, the
-    last one counts: an earlier world may have lost all ranks that had committed."""
+    """By revision: the samples of all ranks in the world that committed this revision. If several worlds committed it,
+    the last world counts, because an earlier world may have lost all ranks that had committed."""
     taken, world_of = collections.defaultdict(list), {}
     for process in made.processes:
         for line in open(f"{process.path}.steps"):
@@ -130,7 +130,7 @@ def test_a_process_that_is_not_needed_ends_in_good_order(tmp_path):
 
 
 def test_buffers_are_set_back_after_a_failed_step_and_go_to_newcomers(tmp_path):
-    """Each rank has statistics of its own in its buffers; buffers are not compared."""
+    """Each rank has its own statistics in its buffers. The ranks do not compare buffers."""
     script = """
 import os, time, torch, anello.elastic
 norm = torch.nn.BatchNorm1d(2).double()

@@ -1,4 +1,5 @@
-"""Process sets of an elastic job: those of hvd.init() keep their members, and others end with their world."""
+"""Process sets of an elastic job: the sets given to hvd.init() keep their members, and other sets end with their
+world."""
 import json
 import re
 
@@ -15,7 +16,7 @@ pytest_plugins = "elastic_horovod_scripts"  # its fixtures
 def follow(processes):
     """Calls follow() in a world of these processes.
 
-    Returns, for each process, the ranks of all sets and of the lost ones.
+    Returns, for each process, the ranks of all sets and the ranks of lost sets.
     """
     texts = []
 

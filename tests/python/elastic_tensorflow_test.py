@@ -1,4 +1,4 @@
-"""Keras in elastic jobs: fit() goes on with its state when a rank is killed and when one comes later."""
+"""Keras in elastic jobs: fit() goes on with its state when a rank is killed, and when a rank joins later."""
 import importlib
 import json
 import re
@@ -76,7 +76,7 @@ def test_fit_goes_on_with_its_state(tmp_path):
             numpy.testing.assert_allclose(weights(each), undisturbed, rtol=1e-4)
 
 
-# The function is traced in a world of one rank, or of two. Each rank has other gradients.
+# The function is traced in a world of one rank, or in a world of two ranks. Each rank has different gradients.
 GROWS = """
 import sys, time, tensorflow as tf
 import anello.tensorflow as hvd

@@ -33,7 +33,7 @@ class Value:
 
 
 class Copied:
-    """A state that cannot be copied if its value says so."""
+    """A state whose copy fails if its value is set to fail."""
 
     def __init__(self, number, fails):
         self.number, self.fails = number, fails

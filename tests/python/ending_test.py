@@ -1,4 +1,4 @@
-"""Worlds that end badly: the errors of the ranks, and when they come."""
+"""Worlds that end badly: the errors of the ranks, and the times at which these errors come."""
 import os
 import signal
 import subprocess
@@ -107,7 +107,7 @@ try: hvd.allreduce(torch.ones(1), name="loss")
 except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
 """).communicate(timeout=300)
     assert out.startswith(f"{ended} rank_left allreduce 'loss': rank {ended} on "), out + err
-    # On a busy machine the group's end may be reported before the world's.
+    # On a busy machine, the end of the group may be reported before the end of the world.
     left = [f" left {what}, but rank {1 - ended} waits in allreduce 'loss'\n" for what in ("the world", "group (0, 1)")]
     assert out.endswith(tuple(left)), out
     waits, instead = ("allreduce 'loss'", ENDS) if ended == 1 else (ENDS, "allreduce 'loss'")
@@ -160,7 +160,7 @@ assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
 
 @pytest.mark.parametrize("other", ["sys.exit", "lambda code=None: None", "Other()"])
 def test_an_exit_that_is_not_the_builtin_one_is_left_alone(other):
-    """Debuggers and shells install their own."""
+    """Debuggers and shells install their own exit()."""
     subprocess.run([sys.executable, "-c", f"""
 import builtins, sys
 class Other:
@@ -217,7 +217,8 @@ except RuntimeError as error: print(error, flush=True)
 
 
 def test_a_future_names_what_failed():
-    """torch makes a RuntimeError of a callback's exception; wait() raises the error itself."""
+    """The future's wait() raises a RuntimeError, which torch makes of a callback's exception. The operation's wait()
+    raises the error itself."""
     out, err = job(DISTRIBUTED + """
 import os
 if rank == 1: os._exit(3)

@@ -7,7 +7,7 @@ from anello import errors
 
 
 def through(modules, error):
-    """The traceback of an error that was raised in the last module; each module was called by the one before."""
+    """The traceback of an error that the last module raised. Each module was called by the module before it."""
     call = error
     for name in reversed(modules):
         made = {"__name__": name, "call": call}

@@ -1,4 +1,4 @@
-"""Tensors that say that they lie on this rank's GPU, for tests with the fake plugin. Their memory is the host's."""
+"""Tensors that claim to lie on this rank's GPU, for tests with the fake plugin. Their memory is memory of the host."""
 import ctypes
 import os
 import types
@@ -47,7 +47,7 @@ def move_to_gpu(model):
 
 
 def install(replace):
-    """Makes torch report that it has GPUs. Returns a list; each operation appends to it whether it used the GPU.
+    """Makes torch report that it has GPUs. Returns a list, to which each operation appends whether it used the GPU.
 
     Args:
         replace: sets an attribute, like setattr().

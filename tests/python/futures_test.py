@@ -56,7 +56,7 @@ def test_callbacks_need_one_more_thread():
 
 
 def test_callbacks_come_in_the_order_of_the_operations():
-    """Therefore the operations that callbacks start come in the same order on all ranks."""
+    """This order makes all ranks start the operations of their callbacks in the same order."""
     for _ in range(50):
         works, futures = [], [start().get_future() for _ in range(4)]
         done = [each.then(lambda _, k=k, works=works: works.append((k, start(float(k))))) for k, each in enumerate(futures)]
@@ -99,7 +99,7 @@ def test_what_a_callback_raises_is_told_and_harms_nobody():
 
 
 def test_powersgd_trains():
-    """There are several buckets, so the hook must wait, as the README says.
+    """There are several buckets, so the hook must wait for each bucket, as the README says.
 
     Otherwise the order of operations might differ.
     """
@@ -125,7 +125,8 @@ def test_powersgd_trains():
 
 
 def group_of_the_impatient():
-    """Rank 0 has a short limit. Given to new_group, it would also limit how late other ranks may come."""
+    """A group in which rank 0 has a short limit. If new_group() got this limit, it would also limit how late other
+    ranks may come."""
     group = dist.new_group()
     if dist.get_rank() == 0:
         group._limit = timedelta(seconds=0.2)
@@ -136,7 +137,7 @@ def test_the_limit_of_a_group_ends_waits_for_futures_and_the_operations_go_on():
     group, values = group_of_the_impatient(), torch.ones(2, 3)
     if dist.get_rank() == 0:
         works = [dist.all_reduce(each, group=group, async_op=True) for each in values]
-        for work in works[::-1]:  # the second reaches its limit while the first one is waited for
+        for work in works[::-1]:  # the second work reaches its limit during the wait for the first
             with pytest.raises(RuntimeError, match="allreduce of 3 float32 is not done, but the timeout of 0:00:00.2"):
                 work.get_future().wait()
             assert not work.is_completed()

@@ -1,7 +1,7 @@
-"""anello.torch with tensors of GPUs: the fake plugin, and tensors that say that they lie on a GPU.
+"""anello.torch with tensors of GPUs: uses the fake plugin, and tensors that claim to lie on a GPU.
 
-Torch has no CUDA here. The tests check which tensors take which way, which streams and
-devices are passed on, and that results are in the right place. tests/gpu/torch_gpu.py runs on a real GPU.
+Torch has no CUDA here. The tests check which tensors take the way of the GPU, which streams and devices are passed on,
+and whether results are in the right place. tests/gpu/torch_gpu.py runs on a real GPU.
 """
 import time
 import warnings

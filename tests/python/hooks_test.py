@@ -15,7 +15,7 @@ def initialised(horovod):
 
 
 def test_hooks_of_two_devices_at_once_start_a_bucket_once(monkeypatch):
-    """Autograd has a thread for each device. Each may see the last gradient of a bucket."""
+    """Autograd has a thread for each device. Each of these threads may see the last gradient of a bucket."""
     torch.manual_seed(0)
     model, data = torch.nn.Linear(3, 2), torch.ones(4, 3)
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())

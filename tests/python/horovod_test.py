@@ -40,7 +40,7 @@ def test_who_and_how_many():
 
 
 def test_every_public_name_is_exported_and_has_its_arguments():
-    """Type checkers take no other names from a package that has types."""
+    """From a package with types, type checkers accept only exported names."""
     public = {name for name, value in vars(hvd).items()
               if not name.startswith("_") and not isinstance(value, types.ModuleType)}
     assert set(hvd.__all__) == public | {"elastic", "exceptions"}

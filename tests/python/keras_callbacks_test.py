@@ -116,7 +116,8 @@ def test_a_warm_up_takes_the_number_of_batches_that_it_is_given():
 @pytest.mark.parametrize("wrap", [lambda optimizer: optimizer, lambda optimizer:
                                   tf.keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=1.0)])
 def test_velocities_change_with_the_rate(corrects, wrap):
-    """A step with momentum m and rate r: v = m * v - r * g. The correction uses m * r / r_before in place of m."""
+    """A step with momentum m and rate r computes v = m * v - r * g. When the rate changes, the correction uses m * r /
+    r_before in place of m."""
     trained, kept = model(), Rates(lambda model: (model.layers[-1].get_weights()[1]))
     factors = [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
     schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: factors[round(epoch * STEPS)],
@@ -166,7 +167,7 @@ def test_only_rank_0_writes_the_best_model(tmp_path):
 
 
 def test_the_best_model_is_kept(tmp_path):
-    """Selects by the given metric and direction. Only rank 0 writes, and it can also write after a batch."""
+    """The callback selects by the given metric and direction. Only rank 0 writes; it can also write after a batch."""
     file, trained = tmp_path / "best.weights.h5", model(0)
     best = hvd.callbacks.BestModelCheckpoint("score", save_weights_only=True, mode="max", filepath=str(file))
     trained.compile(optimizer=sgd(), loss="mse")
@@ -175,7 +176,7 @@ def test_the_best_model_is_kept(tmp_path):
         trained.set_weights(model(epoch).get_weights())
         best.on_epoch_end(epoch, {"score": score, "val_loss": -epoch})
     assert file.exists() == (hvd.rank() == 0)
-    kept = model(1).get_weights()  # called on all ranks, so that the names of later layers are the same on them
+    kept = model(1).get_weights()  # called on all ranks, so that later layers have equal names on all ranks
     if hvd.rank() == 0:
         trained.load_weights(str(file))
         assert are_close(trained.get_weights(), kept, 0)

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("horovod_for_tensorflow")
 
 
 def warned(**options):
-    """The warnings of a training of models that begin differently."""
+    """The warnings of a training in which the ranks' models begin with different weights."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit(hvd.DistributedOptimizer(sgd()), mine(), trained=model(seed=hvd.rank()), **options)

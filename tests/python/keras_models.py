@@ -1,4 +1,4 @@
-"""A small model of Keras, its data, and how it is trained: by all ranks, or by one process with all their batches."""
+"""A small model of Keras, its data, and its training by all ranks, or by one process with the batches of all ranks."""
 import numpy
 import tensorflow as tf
 
@@ -30,10 +30,10 @@ def sgd(rate=0.1):
 
 
 def fit(optimizer, ranks, passes=1, trained=None, callbacks=(), epochs=1, **options):
-    """The weights after a training with the batches of some ranks, which are combined into the batch of one step.
+    """The weights after a training in which each step has one batch, combined from the batches of the given ranks.
 
     Args:
-        passes: the batches of this number of steps are combined into one step too.
+        passes: the batches of this number of steps are also combined into one step.
     """
     trained = trained or model()
     trained.compile(optimizer=optimizer, loss="mse", **options)

@@ -1,4 +1,4 @@
-"""parallelize(): after one call all ranks train like one process with all their batches."""
+"""parallelize(): after this one call, all ranks train like one process with the batches of all ranks."""
 import numpy
 import pytest
 import tensorflow as tf
@@ -24,7 +24,8 @@ def train(job, callbacks=()):
 
 @pytest.fixture(scope="module")
 def alone(horovod_for_tensorflow):
-    """The weights that one process gets with the batches of all ranks, and with a rate that fits this larger batch."""
+    """The weights of one process that trains with the batches of all ranks, and with a rate that fits this larger
+    batch."""
     return fit(sgd(0.1 * hvd.size()), everyone())
 
 

@@ -1,4 +1,5 @@
-"""Models with a DistributedOptimizer are saved as any other, and loaded with or without one."""
+"""Models with a DistributedOptimizer are saved like other models, and can be loaded with or without a
+DistributedOptimizer."""
 import json
 import zipfile
 

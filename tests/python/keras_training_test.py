@@ -1,4 +1,4 @@
-"""anello.tensorflow.keras: the ranks train together as one process does with all their batches."""
+"""anello.tensorflow.keras: the ranks together train like one process with the batches of all ranks."""
 import numpy
 import pytest
 import tensorflow as tf
@@ -15,7 +15,7 @@ for_any_keras = pytest.mark.skipif(not IS_KERAS_3, reason="nothing in it depends
 
 @pytest.fixture(scope="module")
 def alone(horovod_for_tensorflow):
-    """The weights that one process gets with the batches of all ranks."""
+    """The weights of one process that trains with the batches of all ranks."""
     return fit(sgd(), everyone())
 
 
@@ -66,7 +66,7 @@ def test_an_optimizer_of_hvd_tensorflow_is_that_of_keras(alone):
 
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_several_passes_make_a_step(eagerly):
-    """The batches of each rank's two passes are concatenated in the step of one process."""
+    """In one process, one step has the batches of both passes of all ranks."""
     x, y = (each.reshape(-1, 2, hvd.size(), BATCH, each.shape[-1]) for each in batches())
     trained = model()
     trained.compile(optimizer=sgd(), loss="mse")
@@ -119,7 +119,7 @@ def test_indexed_slices_are_gathered_or_added_up():
 
 
 def scaling(optimizer):
-    """Mixed precision as compile() of Keras sets it up, or as a program does."""
+    """Mixed precision, set up by Keras's compile(), or by the program itself."""
     return tf.keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=64.0)
 
 
@@ -210,7 +210,7 @@ def test_local_gradients_are_scaled_or_not(scales):
 
 
 def test_a_rank_that_made_more_models_trains_with_the_others(alone):
-    """Keras counts layers and optimizers in their names."""
+    """Keras numbers layers and optimizers in their names, so the names differ between ranks."""
     if hvd.rank() == 0:
         fit(sgd(), everyone())
         hvd.DistributedOptimizer(sgd())

@@ -1,4 +1,4 @@
-"""DistributedOptimizer: the step of all ranks together is the step of one with all their samples."""
+"""DistributedOptimizer: all ranks together take the step that one process would take with the samples of all ranks."""
 import pytest
 import torch
 
@@ -142,7 +142,7 @@ def test_a_compressor_of_the_programs_own_is_used():
 
 
 class InPlace:
-    """A compressor that returns the given tensor itself, which is allowed."""
+    """A compressor that returns the given tensor itself. Compressors may do so."""
 
     @staticmethod
     def compress(tensor):

@@ -1,5 +1,5 @@
-"""The wheel and the installed folder work without the sources. Nothing is compiled: the build is used again. With
-ANELLO_PIP_COMPILES=1 pip compiles, which takes minutes.
+"""The wheel and the installed folder work without the sources. By default nothing is compiled, because the tests use
+the existing build. With ANELLO_PIP_COMPILES=1 pip compiles, which takes minutes.
 """
 import os
 import pathlib
@@ -60,7 +60,7 @@ def test_none_of_its_binaries_looks_for_libraries_where_it_is_started(wheel, tmp
 
 
 def test_a_wheel_for_others_has_the_licences_of_its_libraries(backend, tmp_path, monkeypatch):
-    """With the setting that wheel.sh uses. A missing licence is an error that names the library's package."""
+    """The build uses the setting of wheel.sh. A missing licence is an error that names the library's package."""
     debian, cuda, settings = tmp_path / "share", tmp_path / "cuda", {"licenses": "libraries"}
     monkeypatch.setattr(backend.licences, "DEBIAN", debian)
     monkeypatch.setenv("CUDAToolkit_ROOT", str(cuda))
@@ -91,7 +91,7 @@ def test_pip_installs_it_without_a_network(wheel, tmp_path):
 
 
 def stand_in_for_cmake(folder):
-    """Variables for a fake CMake that takes the library that is already built."""
+    """Environment variables with which the build finds a fake CMake, which uses the library that is already built."""
     folder.mkdir()
     (folder / "cmake").write_text(f'#!/bin/sh\n[ "$1" != --install ] || exec "{shutil.which("cmake")}" "$@"\n')
     (folder / "cmake").chmod(0o755)
@@ -99,7 +99,7 @@ def stand_in_for_cmake(folder):
 
 
 def test_pip_installs_the_folder_where_there_is_nothing_else(tmp_path):
-    """Without a network, numpy or torch."""
+    """The environment has no network, no numpy and no torch."""
     venv = tmp_path / "venv"
     cmake = {} if os.environ.get("ANELLO_PIP_COMPILES") == "1" else stand_in_for_cmake(tmp_path / "tools")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
@@ -111,7 +111,7 @@ def test_pip_installs_the_folder_where_there_is_nothing_else(tmp_path):
 
 
 def test_make_compiles_what_it_links(tmp_path):
-    """pip takes make where Ninja is not asked for. A compiler that writes empty files is quick."""
+    """pip uses make if Ninja is not requested. The compiler is a fake that writes empty files, to be quick."""
     compiler = tmp_path / "compiler"
     compiler.write_text('#!/bin/sh\nuntil [ "$1" = -o ]; do shift; done\n: >"$2"\nchmod +x "$2"\n')
     compiler.chmod(0o755)

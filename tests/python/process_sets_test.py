@@ -1,4 +1,4 @@
-"""Process sets that the ranks add and remove differently."""
+"""Process sets that the ranks add and remove in different ways."""
 import os
 
 import pytest

@@ -14,7 +14,8 @@ def initialised(horovod):
 
 
 def odd_rank(differs):
-    """The rank that differs, if the other ranks are a majority. With two ranks, neither can be said to be at fault."""
+    """The rank that an error must name: the rank that differs, if the other ranks are a majority; with two ranks,
+    none."""
     return differs if hvd.size() > 2 else None
 
 
@@ -96,7 +97,7 @@ def test_a_shape_that_differs_is_named():
 
 
 def another_model_on_rank_1():
-    """Rank 1 has one layer more, or other names of layers. Also returns the text of the error for each case."""
+    """Rank 1 has one layer more, or different names of layers. Returns each case with the text of its error."""
     layers = {name: torch.nn.Linear(2, 2) for name in ("first", "second")}
     more = {**layers, "third": torch.nn.Linear(2, 2)}
     other = {name.upper(): layer for name, layer in layers.items()}

@@ -1,4 +1,4 @@
-"""Buckets that move to shared memory, without a world: what may happen at the same time, and which steps may fail."""
+"""Buckets that move to shared memory, without a world: events at the same time, and steps that fail."""
 import gc
 import mmap
 import os
@@ -19,7 +19,7 @@ ELEMENTS = shared_buckets.MIN_BYTES // 4
 
 
 class Engine:
-    """Replaces the library: counts the memory that it frees, slowly."""
+    """Replaces the library. Frees memory slowly, and counts it."""
 
     def __init__(self):
         self.freed = []
@@ -50,7 +50,7 @@ def bucket(value=1.0):
 
 
 def moved(shared, made):
-    """The memory of a bucket that has come twice; None if it was not moved."""
+    """Passes a bucket twice. Returns the memory to which it was moved; None if it was not moved."""
     assert shared.find([made]) is None
     return shared.find([made])
 

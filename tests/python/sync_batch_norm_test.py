@@ -18,7 +18,7 @@ def initialised(horovod):
 
 
 def layers(features=3, dtype=torch.float32, **options):
-    """The layer over all ranks, and the layer of one process, in float64."""
+    """The layer over all ranks, and a layer of one process in float64."""
     made = hvd.SyncBatchNorm(features, **options).to(dtype)
     alone = torch.nn.BatchNorm1d(features, **options).double()
     if made.affine:
@@ -46,7 +46,7 @@ def near(made, expected, dtype):
 
 
 def compare(whole, layer_dtype, mine=None, **options):
-    """Compares forward and backward pass of the ranks with those of one process, in float64."""
+    """Compares the forward and backward pass of the ranks with the passes of one process, in float64."""
     mine = share(len(whole)) if mine is None else mine
     ours, alone = layers(whole.shape[1], layer_dtype, **options)
     given = whole[mine].clone().requires_grad_()

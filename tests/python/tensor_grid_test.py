@@ -75,7 +75,7 @@ def received(case, x):
 
 
 def filled(case, x):
-    """Receives the message of the previous rank into x, which is refused before this rank sends."""
+    """Receives the message of the previous rank into x. If x is refused, this happens before this rank sends."""
     work = case.world.recv_async(x, case.before)
     case.world.send(numpy.full(case.kind.count, case.of(case.world.rank), case.kind.dtype), case.after)
     return work.wait()

@@ -80,7 +80,7 @@ class Interface:
 
 
 class Stored:
-    """Like torch's buckets: the object stores its interface, and only this interface describes its memory."""
+    """An object like torch's buckets: it stores its interface, and only this interface describes its memory."""
 
     def __init__(self, value):
         self.array = full(value)
@@ -89,7 +89,7 @@ class Stored:
 
 
 class Exporting(ctypes.c_double * COUNT):
-    """A buffer that also has an interface."""
+    """A buffer that also has an __array_interface__."""
 
     @property
     def __array_interface__(self):
@@ -97,7 +97,8 @@ class Exporting(ctypes.c_double * COUNT):
 
 
 class Anew:
-    """An object whose __array_interface__ describes memory without an owner, or the last one that it has made."""
+    """An object whose __array_interface__ describes newly made memory, which either has no owner, or belongs to the
+    object until the next access."""
 
     def __init__(self, value, make, count=COUNT):
         self.value, self.make, self.count = value, make, count
@@ -130,7 +131,7 @@ def last(owner, count):
 
 
 class Bytes:
-    """Like an image of PIL: its interface contains bytes, which are made anew at each access."""
+    """An object like an image of PIL: its interface contains bytes, which it makes anew at each access."""
 
     def __init__(self, value, kind=bytes, shape=(COUNT,), **more):
         self.data, self.kind, self.shape, self.more = [value] * COUNT, kind, shape, more

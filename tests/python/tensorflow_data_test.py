@@ -1,4 +1,4 @@
-"""The shares of tf.data.Dataset: equally long on all ranks, for every length."""
+"""The shares of a tf.data.Dataset: all ranks have equally long shares, for every length of the dataset."""
 import subprocess
 import sys
 

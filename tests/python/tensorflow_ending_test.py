@@ -111,7 +111,7 @@ print([each() for each in overtaken], flush=True)
     assert ended.returncode == 0
 
 
-# A callback fails twice for want of memory.
+# A callback fails twice because there is no memory.
 SCARCE = """
 #include <dlfcn.h>
 int anello_named_when_done(void *operation, void *callback, void *context) {

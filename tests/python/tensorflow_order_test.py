@@ -1,4 +1,5 @@
-"""Functions whose operations start in another order, later or more often on some ranks than on others."""
+"""Functions whose operations do not start alike on all ranks: some ranks start them in another order, later or more
+often."""
 import gc
 import threading
 import time
@@ -41,7 +42,8 @@ def test_operations_of_a_function_start_in_any_order():
 
 
 def test_operations_of_constants_are_not_run_while_a_graph_is_prepared():
-    """Otherwise TensorFlow would run such an operation once for all calls. The order may also differ between ranks."""
+    """Otherwise TensorFlow would run an operation of constants only once for all calls, perhaps in different orders on
+    the ranks."""
 
     @tf.function
     def step():

@@ -84,7 +84,7 @@ def test_gradients_travel_rounded(run, weights, compression, part):
 def test_a_compressor_of_the_programs_own(run, weights):
 
     class Halved:
-        """Sends the half of each tensor."""
+        """A compressor that sends half of each tensor's values."""
         compress = staticmethod(lambda tensor: (tensor / 2, 2.0))
         decompress = staticmethod(lambda tensor, factor: tensor * factor)
 
@@ -98,7 +98,7 @@ def test_a_source_without_gradient(run, weights):
 
 
 def test_the_tape_is_the_one_that_it_wraps(weights):
-    """The tape may be wrapped before, while and after it records; sources may have any structure."""
+    """A tape may be wrapped before it records, while it records, or afterwards. Sources may have any structure."""
     with hvd.DistributedGradientTape(tf.GradientTape(persistent=True)) as tape:
         value = loss(weights, batches()[1])
     made = tape.gradient(value, {"first": weights[0], "others": tuple(weights[1:])})
@@ -111,7 +111,7 @@ def test_the_tape_is_the_one_that_it_wraps(weights):
 
 @pytest.mark.parametrize("generic", [False, True])
 def test_generic_names(run, weights, generic):
-    """A rank's graph may contain other names."""
+    """The graphs of the ranks may contain different names."""
 
     def gradients(batch):
         with tf.name_scope(f"rank{hvd.rank()}" if generic else "all"), tf.GradientTape() as tape:
@@ -140,7 +140,7 @@ def test_local_sources(run, weights, scales):
 
 
 def test_an_infinite_gradient_of_a_local_source_reaches_all_ranks(run):
-    """With scaled losses, all ranks then skip this step."""
+    """If losses are scaled, all ranks then skip the step with this gradient."""
     local, others = tf.Variable([1.0]), [tf.Variable([1.0]), tf.Variable([[2.0]])]
 
     def gradients(factor):
@@ -175,7 +175,7 @@ def test_local_layers(run):
 
 @pytest.mark.parametrize("as_dense", [False, True])
 def test_gradients_of_an_embedding(run, as_dense):
-    """Rank r looks up row r, and the row for all ranks."""
+    """Rank r looks up row r, and one row that all ranks look up."""
     table = tf.Variable(tf.ones([hvd.size() + 1, 2]))
 
     def gradients(rows):
@@ -300,7 +300,8 @@ def test_elastic_states_restore_optimizers_that_had_taken_no_step():
 
 
 def test_optimizers_are_numbered_by_their_process_set():
-    """Optimizers of a set do not count for the others. Nor do those that some ranks use after others have joined."""
+    """The optimizers of one set do not count in other sets. Optimizers that some ranks use after other ranks have
+    joined do not count either."""
 
     def train(optimizer):
         variable = tf.Variable([0.0])

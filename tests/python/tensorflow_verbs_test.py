@@ -173,7 +173,7 @@ def test_indexed_slices(run):
 
 @pytest.mark.parametrize("compression", [hvd.Compression.fp16, hvd.Compression.bf16])
 def test_compression(run, compression):
-    """Sums are not rounded in between: a third is rounded once."""
+    """Only the inputs are rounded, such as 1/3. The sums are not rounded again."""
     given = tf.constant([1 / 3, 2.0])
     made = run(lambda tensor: hvd.allreduce(tensor, compression=compression), given)
     assert made.dtype == tf.float32

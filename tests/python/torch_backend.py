@@ -1,10 +1,10 @@
-"""Runs torch's own tests of a backend of torch.distributed, those of the installed torch, against "anello":
+"""Runs the tests that the installed torch has for a backend of torch.distributed against "anello":
 
     PYTHONPATH=build/release/python python3 tests/python/torch_backend.py [-v] [-k PATTERN]
 
-What torch allows for Gloo alone is allowed for "anello" too, and with ALSO=mpi (-k all_to_all) what it allows for MPI
-alone. BACKEND=gloo runs the same against Gloo; WORLD_SIZE is the number of ranks (2). Tests that cannot pass are
-skipped, with the reason. Not a part of ctest: it takes minutes.
+Tests that torch allows only for Gloo also run for "anello"; with ALSO=mpi (-k all_to_all), so do tests that torch
+allows only for MPI. BACKEND=gloo runs the same tests against Gloo. WORLD_SIZE is the number of ranks (default 2). Tests
+that cannot pass are skipped, with the reason. Not a part of ctest: it takes minutes.
 """
 import importlib.util
 import os
@@ -18,7 +18,7 @@ os.environ.setdefault("WORLD_SIZE", "2")
 os.environ.setdefault("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "60")
 os.environ["MASTER_ADDR"] = "127.0.0.1"
 
-# The reasons why tests that pass with Gloo cannot pass, by the beginning of their names.
+# By the beginning of their names: the reasons why tests that pass with Gloo cannot pass with "anello".
 IMPOSSIBLE = {
     "test_monitored_barrier": "torch before 2.15 offers monitored_barrier for Gloo alone; since then its tests expect "
                               "the words of Gloo's errors",
@@ -26,7 +26,7 @@ IMPOSSIBLE = {
 
 
 class AlsoGloo(str):
-    """The name "anello" that also equals "gloo", for tests that are only for Gloo."""
+    """The name "anello", which also compares equal to "gloo", for tests that are only for Gloo."""
 
     NAMES = ("anello", "gloo", os.environ.get("ALSO"))
 

@@ -1,4 +1,4 @@
-"""Libraries that use torch.distributed with the backend "anello": they train like one process with all data."""
+"""Libraries that use torch.distributed with the backend "anello": their ranks train like one process with all data."""
 import socket
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def check(trained):
 
 
 def trained(script, tmp_path):
-    """Runs ranks of a script under torchrun. They check their results."""
+    """Runs ranks of a script under torchrun. The ranks check their results."""
     (tmp_path / "train.py").write_text(BEGIN + script)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

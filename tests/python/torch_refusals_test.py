@@ -89,7 +89,7 @@ def unpack(where):
 
 
 class Packed:
-    """Its pickle cannot be loaded on rank 1."""
+    """An object whose pickle cannot be loaded on rank 1."""
 
     def __reduce__(self):
         return unpack, ("odd",)
@@ -130,7 +130,8 @@ class Odd:
 
 @pytest.mark.parametrize("passes_before", [0, 1, 2])
 def test_a_compressor_that_fails(passes_before):
-    """Tries this in the first step, where step() sends gradients, and in later steps, where hooks send them."""
+    """The compressor fails in the first step, where step() sends gradients, or in a later step, where hooks send
+    them."""
     weights = [("first", torch.nn.Parameter(torch.ones(2))), ("second", torch.nn.Parameter(torch.ones(3)))]
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD([each for _, each in weights], lr=1.0), weights,
                                          compression=Odd)

@@ -10,7 +10,8 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ["ANELLO_SOURCE"])
 GLIBC, GLIBCXX = (2, 35), (3, 4, 30)  # the versions of Ubuntu 22.04; Debian 12 has 2.36
-# The wheel's licences, with a word of each: of Anello, and of what is included or linked statically.
+# The licences in the wheel, each with words from its text: Anello's licence, and those of code that is included or
+# linked statically.
 LICENCES = {"Apache-2.0": "Apache License", "LICENSE": "The Anello authors", "libasio-dev": "Kohlhoff",
             "libcli11-dev": "University of Cincinnati", "libhwy-dev": "Google", "libpmix-dev": "Open MPI",
             "libssl-dev": "The OpenSSL Project Authors", "libxxhash-dev": "Yann Collet",

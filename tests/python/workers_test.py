@@ -43,7 +43,7 @@ os._exit(0)
 
 
 def test_a_rank_that_dies_with_living_workers_is_told_at_once(tmp_path):
-    # Started without a launcher, which would also report the death, and without a limit of silence: only the
+    # The ranks run without a launcher, which would also report the death, and without a limit of silence. So only the
     # connections show the death.
     ranks = [subprocess.Popen([sys.executable, "-c", RANK, str(rank), str(tmp_path)], start_new_session=True)
              for rank in range(2)]
@@ -53,6 +53,6 @@ def test_a_rank_that_dies_with_living_workers_is_told_at_once(tmp_path):
         assert float((tmp_path / "seconds").read_text()) < 20  # the workers sleep for 600
     finally:
         for each in ranks:
-            with contextlib.suppress(ProcessLookupError):  # it ended before it had workers
+            with contextlib.suppress(ProcessLookupError):  # the rank ended before it had workers
                 os.killpg(each.pid, signal.SIGKILL)  # with its workers
             each.wait()

@@ -1,4 +1,4 @@
-"""The world as an object: how it begins and ends, without other ranks."""
+"""The world as an object: its beginning and its end, without other ranks."""
 import copy
 import ctypes
 import pickle
