@@ -36,7 +36,7 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Returns all pages of the source tree, without those in build folders.
+// Returns all pages of the source tree, except for pages in build folders.
 std::vector<fs::path> pages() {
   std::vector<fs::path> found;
   for (auto entry = fs::recursive_directory_iterator(kRoot); entry != fs::end(entry); ++entry) {
@@ -219,7 +219,7 @@ TEST(Readme, TheFiguresAreTheRecordedOnes) {
   }
 }
 
-// Laboratory notes belong into docs/notes; figures of former states, into the history.
+// Laboratory notes belong into docs/notes, and figures of former states into the history.
 TEST(Readme, ThePagesAreShort) {
   const auto lines = [](const fs::path& file) {
     const std::string text = read(file);

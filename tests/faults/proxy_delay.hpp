@@ -66,8 +66,8 @@ class ProxyDelay {
     const asio::ip::tcp::endpoint proxy(asio::ip::address_v4::loopback(), port_);
     co_await near.async_connect(proxy, or_failed);
     if (failed) co_return;
-    near.async_wait(Socket::wait_read, [this](asio::error_code aborted) {  // nothing comes before the far end is
-                                                                           // connected
+    // Before the far end is connected, no byte can come: an event is the end of the connection.
+    near.async_wait(Socket::wait_read, [this](asio::error_code aborted) {
       asio::error_code ignored;
       if (!aborted) listener_.cancel(ignored);
     });

@@ -17,8 +17,7 @@ constexpr int kPoor = 1;
 
 struct Outcome {
   std::vector<Told> told;
-  std::vector<std::string> ways = std::vector<std::string>(2);  // each rank's description of its group; empty without a
-                                                                // group
+  std::vector<std::string> ways = std::vector<std::string>(2);  // by rank: its description of its group
 };
 
 // No thread can be started after a rank has looked for NCCL. Before that, the fake GPU must start some threads.

@@ -92,8 +92,8 @@ TEST(PlanBuilder, ReadersDoNotWaitForEachOtherNorStreamsForThemselves) {
   builder.copy(0, {0, 8});
   const Plan plan = std::move(builder).finish();
   EXPECT_THAT(deps(plan, 1), IsEmpty());
-  EXPECT_THAT(deps(plan, 3), ElementsAre(Dep{0, false}, Dep{1, false}));  // for the elements that [0, 4) did not
-                                                                          // overwrite
+  // The last copy waits for the sends of the elements that the copy of [0, 4) did not overwrite.
+  EXPECT_THAT(deps(plan, 3), ElementsAre(Dep{0, false}, Dep{1, false}));
 }
 
 TEST(PlanBuilder, OtherElementsInTheSamePlaceWaitForTheEnd) {

@@ -66,7 +66,7 @@ TEST(Assign, HostsOfOneNameLookDifferent) {
   EXPECT_EQ(rows[2].host, "localhost");
 }
 
-// The numbers fit together, whichever ranks are given.
+// Whatever ranks are given, the assigned numbers fit together.
 TEST(Assign, NumbersAlwaysFitTogether) {
   for (unsigned seed = 0; seed < 500; seed++) {
     std::mt19937 random(seed);

@@ -1,4 +1,5 @@
-// c_trainee STEPS MILLISECONDS WORLD [WEIGHTS]: does the same as trainee through the C API, and sends its state itself.
+// c_trainee STEPS MILLISECONDS WORLD [WEIGHTS]: does the same as the program trainee, but through the C API, and sends
+// its state itself.
 #include <anello/anello.h>
 
 #include <bit>

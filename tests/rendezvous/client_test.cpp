@@ -1,4 +1,4 @@
-// The client with servers and hosts that are slow, silent or interrupted; and the launcher's notice to silent ranks.
+// The client, with servers and hosts that are slow, silent or interrupted. Also the launcher's message to silent ranks.
 #include "rendezvous/client/client.hpp"
 
 #include <gmock/gmock.h>
@@ -105,7 +105,7 @@ TEST(Client, JoinsAtTheOneOfSeveralAddressesThatHasTheJob) {
   });
 }
 
-// An address is mute if a firewall drops packets, for example, or if a program does not answer.
+// A mute address does not answer, for example because a firewall drops packets, or because a program does not respond.
 TEST(Client, MuteAddressesTakeNoTimeFromOneThatRefuses) {
   undisturbed(milliseconds(100), [&] {
     std::deque<Listener> mute(8);
@@ -127,7 +127,7 @@ std::vector<tcp::endpoint> dead_and_good(const std::string&, std::uint16_t, asio
   return {{asio::ip::make_address("127.0.0.2"), 0}, {asio::ip::address_v4::loopback(), 0}};
 }
 
-// An example is a name with an AAAA record that cannot be reached, and an A record.
+// An example is a name with an AAAA record for an address that cannot be reached, and an A record for one that can.
 TEST(Client, ADeadAddressOfANameTakesNoTimeFromTheOther) {
   undisturbed(milliseconds(100), [&] {
     const std::uint16_t port = consecutive_free_ports(1);
@@ -198,7 +198,7 @@ TEST(Client, KnowsWhichServerBroughtItsWorldTogether) {
   EXPECT_FALSE(incarnations.contains(0));
 }
 
-// A loaded host may stop a process between its handshake and its request.
+// A busy host may delay a process between its handshake and its request.
 TEST(Client, MayJoinLaterThanAHandshakeMayTake) {
   const RendezvousServer server({.size = 1});
   Listener rank;

@@ -11,7 +11,7 @@ using ::testing::AllOf;
 struct Interface {
   const char* name;
   const char* trainee;
-  const char* differs;  // part of the error of a process with another state
+  const char* differs;  // part of the error of a process whose state differs
   bool on_gpu = false;
 };
 void PrintTo(const Interface& its, std::ostream* out) {
@@ -87,7 +87,7 @@ TEST_P(ElasticJobIn, AStateThatDiffersEndsTheJobAtTheNextComparison) {
   }
 }
 
-// A process that waited for a place must not take its state for the result.
+// A process that has only waited for a place must not take its own state for the result.
 TEST_P(ElasticJobIn, AProcessThatIsNotNeededEndsInGoodOrder) {
   serve({.min = 1, .max = 1, .first = 1});
   start_all(1, 30, 2);

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
 inline constexpr std::size_t kWeights = 100;
-inline constexpr int kLongTraining = 4000;  // 40 s until it is disturbed, however busy the machine is
+inline constexpr int kLongTraining = 4000;  // 40 s until the job is disturbed, however busy the machine is
 
 class ElasticJob : public ::testing::Test {
  protected:
@@ -59,7 +59,7 @@ class ElasticJob : public ::testing::Test {
     EXPECT_EQ(process.wait(), 137);
   }
 
-  // Kills the process of that rank of the first world, and takes it out of the list.
+  // Kills the process that has this rank in the first world, and removes it from processes_.
   void kill_rank(int victim) {
     for (auto& process : processes_)
       if (process->out().find(text("rank ", victim, " of ")) != std::string::npos) {

@@ -65,7 +65,7 @@ void ElasticSimulation::run() {
     at(now_ + kFirstBatch + batch * kBetweenBatches, [this, batch] { launch(batch, 1 + int(random_() % 3)); });
   if (options_.server_dies && !options_.server_dies_at_start)
     at(draw(0, options_.long_stops ? 1'000'000 : 20'000'000) + Time{}, [this] { kill_server(*servers_.front()); });
-  // The launcher replaces what is missing, and no process stays stopped for ever.
+  // The launcher replaces missing processes, and no process stays stopped for ever.
   at(when + std::chrono::seconds(20), [this] {
     calm_ = true;
     is_cut_ = false;
@@ -116,7 +116,7 @@ void ElasticSimulation::arrive(Model& model, const Reply& reply) {
   if (model.stage != Stage::making) return;
   if (std::holds_alternative<Again>(reply)) return enter(model);
   if (std::holds_alternative<Gathered>(reply)) {
-    // The ranks connect to each other: a dead one is noticed now.
+    // The ranks connect to each other, so they notice dead ranks now.
     if (options_.server_dies) {
       const Assigned place{.generation = model.generation, .rank = model.rank, .incarnation = model.incarnation};
       model.lineage.starts(place, model.world->peers, model.world->earlier, model.agreed);
@@ -181,7 +181,7 @@ void ElasticSimulation::unstop(Model& model) {
   for (auto& missed : std::exchange(model.while_stopped, {})) missed();
 }
 
-// No rank may begin with fewer commits than one of these ranks had completed.
+// No rank of a world may begin with fewer commits than another rank of this world had completed.
 void ElasticSimulation::check_start(const std::shared_ptr<World>& world, const elastic::Decision& decision) {
   note(text("world ", world->generation, " of ", world->size, " goes on at ", decision.revision));
   if (world->failed) return;  // the others may be in another world already

@@ -1,13 +1,14 @@
 // An elastic job in virtual time: the real membership, the real decision about the state and the real gate at commits,
-// with processes, worlds and a network that are models. Events (kill, stop, continue, add, cut) come from a seed.
-// Everything that must always hold is checked while the job runs; violation() is empty if all of it held.
+// with processes, worlds and a network that are models. Events (kill, stop, continue, add, cut) come from a seed. While
+// the job runs, all rules that must always hold are checked. violation() is empty if none was broken.
 //
-// A world is a barrier at each step, and at each part of its start: it is passed when all ranks have come. Each rank
-// finds out at a different time that a barrier is passed, or that the world has failed because a process has ended. So
-// ranks differ in the steps that they have finished, like real ranks. A state is a number that depends on all commits
-// before.
+// A world has a barrier at each step, and at each part of its start. A barrier is passed when all ranks have come. Each
+// rank finds out at a different time that a barrier is passed, or that the world has failed because a process has
+// ended. So ranks differ in the steps that they have finished, like real ranks. A state is a number that depends on all
+// commits before.
 //
-// Processes of host a and of host b alternate. While the network is cut, each process reaches only those of its side.
+// Processes of host a and of host b alternate. While the network is cut, each process reaches only processes of its own
+// side.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -37,9 +38,9 @@ class ElasticSimulation {
     int batches = 0;           // how often a launcher starts several processes together; some of them never join
     int sabotage = 0;          // percentage of barriers at which a rank is killed
     bool one_host = false;     // all processes are on one host
-    bool is_slow = false;      // a process reaches the server of another one only after most of a second
-    bool server_dies = false;  // the server ends at some time, and the network is cut and heals; a process succeeds it
-    // As many newcomers join as there are processes, and when the server starts their world, it ends before it has sent
+    bool is_slow = false;      // a process needs most of a second to reach another's server
+    bool server_dies = false;  // the server ends, and a process succeeds it; the network is cut and heals
+    // Newcomers join, as many as there are processes. The server ends while it starts their world, before it has sent
     // this to all ranks. Some processes may then be cut off from the others.
     bool server_dies_at_start = false;
     bool notices = false;     // some events ask a process to leave
@@ -150,7 +151,7 @@ class ElasticSimulation {
   std::uint64_t next_garbage_ = 1ull << 63;
   std::string violation_, script_;
   std::size_t events_done_ = 0, killed_ = 0, released_ = 0;
-  int newcomers_ = 0;  // processes that the launcher has started, and that may still join
+  int newcomers_ = 0;  // started by the launcher; these processes may still join
   std::set<int> batches_joined_;
   bool finished_ = false, lost_ = false;
   bool is_cut_ = false;

@@ -22,7 +22,7 @@ struct ElasticSimulation::Server {
       : membership(limits, kStartPatience, 1), heir(limits, now), looked(now), owner(its_owner), serves(!its_owner) {}
   Membership membership;
   Heir heir;
-  Time looked;  // when it has last looked whether it was stopped
+  Time looked;  // when this server last checked whether it had been stopped
   Model* owner;
   bool alive = true;
   bool serves;
@@ -43,13 +43,13 @@ struct ElasticSimulation::World {
   std::uint32_t generation = 0;
   std::uint64_t job = 0;
   Peers peers;
-  std::vector<Peers> earlier;                    // the worlds of its rank 0
-  std::map<std::uint64_t, std::size_t> commits;  // how many ranks have made this commit
+  std::vector<Peers> earlier;                    // earlier worlds of rank 0 of this world
+  std::map<std::uint64_t, std::size_t> commits;  // by commit: the number of ranks that have made it
   std::map<int, Model*> ranks;
   std::size_t size = 0;
   bool failed = false;
-  bool disturbed = false;                 // something has happened to one of its processes
-  std::optional<std::uint64_t> ended_at;  // the commit at which a rank has left it as planned
+  bool disturbed = false;                 // an event has hit a process of this world
+  std::optional<std::uint64_t> ended_at;  // the commit at which a rank has left the world as planned
   std::map<int, elastic::Report> reports;
   bool begun = false;
   std::vector<std::pair<Model*, std::function<void()>>> at_barrier;
@@ -62,15 +62,15 @@ struct ElasticSimulation::Model {
   Stage stage = Stage::entering;
   bool alive = true, stopped = false;
   bool on_side = false;        // the side of the process when the network is cut in two
-  std::shared_ptr<Link> link;  // the connection with its server
-  Server* heir = nullptr;      // its own server
-  bool gone = false;           // its server has ended
-  bool transfers = false;      // it has asked a successor, which has not given a place yet
-  bool leaves = false;         // it was asked to leave
+  std::shared_ptr<Link> link;  // the connection with the process's server
+  Server* heir = nullptr;      // the server in this process
+  bool gone = false;           // the process's server has ended
+  bool transfers = false;      // has asked a successor, which has not given it a place yet
+  bool leaves = false;         // the process was asked to leave
   elastic::SearchTime search_time{kStartPatience, std::chrono::milliseconds(500), std::chrono::milliseconds(10000)};
   std::chrono::milliseconds for_each_address{0};
-  Time agreed{};          // when it sent its part of the newest world's exchange
-  std::uint64_t job = 0;  // the job to which its state belongs
+  Time agreed{};          // when the process sent its part of the newest exchange
+  std::uint64_t job = 0;  // the job to which the process's state belongs
   Join join;
   Lineage lineage;
   std::uint64_t incarnation = 0;
@@ -79,8 +79,8 @@ struct ElasticSimulation::Model {
   bool holds = false, clean = true;
   std::uint64_t revision = 0, state = kFirstState;
   CommitGate gate;
-  bool begun = false;     // the server said so
-  bool has_place = true;  // the server has not refused it
+  bool begun = false;     // the server has said that the training has begun
+  bool has_place = true;  // the server has not refused this process
   std::shared_ptr<World> world;
   // Changes with each stage, so that events that were planned for an earlier stage do not happen.
   std::uint64_t life = 0;

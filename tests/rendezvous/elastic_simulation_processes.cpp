@@ -13,7 +13,7 @@ namespace anello::rendezvous {
 namespace {
 
 using std::chrono::microseconds;
-constexpr std::chrono::milliseconds kJoinLimit{60'000};  // of the launcher, for a process that has not joined
+constexpr std::chrono::milliseconds kJoinLimit{60'000};  // the launcher's limit for a process that has not joined
 
 // The state after one more commit, made by the world of this generation and incarnation.
 std::uint64_t next_state(std::uint64_t state, std::uint64_t revision,
@@ -41,8 +41,8 @@ void ElasticSimulation::add_process() {
   });
 }
 
-// The launcher starts processes together. Some end before they have joined, and some hang. The launcher notices it a
-// moment later.
+// The launcher starts processes together. Some end before they have joined, and some hang. The launcher notices an end
+// a moment later.
 void ElasticSimulation::launch(int batch, int count) {
   report_newcomers(count);
   for (int i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ void ElasticSimulation::report_newcomers(int more) {
   set_alarm(server);
 }
 
-// After a delay, if the process is then still in that stage of the same life.
+// Moves the process to its next stage after a delay, if it is then still in stage `from` of the same life.
 void ElasticSimulation::pass(Model& model, Stage from, const std::function<void()>& what) {
   after(draw(20, 5'000), [this, &model, from, what, life = model.life] {
     if (!model.alive || model.stage != from || model.life != life) return;
@@ -121,8 +121,8 @@ void ElasticSimulation::make(Model& model, const Assigned& assigned) {
   });
 }
 
-// Ranks that wait for others notice the failure. A rank that computes, or waits for the server, notices it when it next
-// needs the others.
+// Ranks that wait for others notice the failure. A rank that computes, or waits for the server, notices the failure
+// when it next needs the others.
 void ElasticSimulation::world_fails(const std::shared_ptr<World>& world) {
   if (std::exchange(world->failed, true)) return;
   for (auto& [model, passed] : std::exchange(world->at_barrier, {})) notice_failure(*model);
@@ -309,8 +309,8 @@ void ElasticSimulation::end(Model& model, const std::string& why) {
   end_heir(model, finished_ ? std::optional(now_ + kStartPatience) : std::nullopt);
 }
 
-// A successor that has left its job serves the others until they have gone to the next one, or have finished too. Its
-// scheduler may kill it before that.
+// A successor that has left its job serves the others until they have gone to the next server, or have finished too.
+// Its scheduler may kill it before that.
 void ElasticSimulation::end_heir(Model& model, std::optional<Time> limit) {
   const bool waits = !model.heir->membership.status().processes.empty() && (!limit || now_ < *limit);
   if (!waits || (!calm_ && chance(1))) return kill_server(*model.heir);

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kSlowConnection{800};  // shorter than the limit with which a successor looks for others
+constexpr milliseconds kSlowConnection{800};  // shorter than the limit of a successor's search for others
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void ElasticSimulation::deliver(Server& server, Sends sends) {
   set_alarm(server);
 }
 
-// If this starts the world of the newcomers, ends the server, and leaves only some of the receivers.
+// If these messages start the world of the newcomers, ends the server, and removes some of the messages' receivers.
 void ElasticSimulation::end_while_it_sends(Server& server, Sends& sends) {
   for (Send& send : sends) {
     if (!std::holds_alternative<Gathered>(send.reply) || int(send.to.size()) <= options_.first) continue;
@@ -61,8 +61,8 @@ bool ElasticSimulation::reaches(const Model* one, const Model* other) const {
   return !is_cut_ || side(one) == side(other);
 }
 
-// Messages of one connection keep their order. While the network is cut they wait. A process that is stopped takes them
-// when it continues.
+// Messages of one connection keep their order. While the network is cut, messages wait. A process that is stopped takes
+// them when it continues.
 void ElasticSimulation::transmit(const std::shared_ptr<Link>& link, bool to_server, std::function<void()> what) {
   if (!link->open) return;
   Time& last = to_server ? link->last_to_server : link->last_from_server;
@@ -125,7 +125,7 @@ void ElasticSimulation::connect(Model& model, Server& server, const Join& join) 
   if (model.leaves) tell_server(model, Retire{});
 }
 
-// Ends the connection on both sides, at different times. What was sent before still arrives.
+// Ends the connection on both sides, at different times. Messages that were sent before still arrive.
 void ElasticSimulation::cut(const std::shared_ptr<Link>& link) {
   if (!link->open) return;
   Model& model = *link->model;
@@ -159,7 +159,7 @@ void ElasticSimulation::lost_server(Model& model, bool closed) {
     notice();
 }
 
-// Divides the network into two parts, for a while. A connection between them ends if that takes too long.
+// Divides the network into two parts for a while. A connection between the parts ends if the division lasts too long.
 void ElasticSimulation::cut_network() {
   if (is_cut_ || calm_) return;
   note("the network is cut");
@@ -203,7 +203,7 @@ void ElasticSimulation::kill_server(Server& server) {
 void ElasticSimulation::leave_server(Model& model) {
   const std::shared_ptr<Link> link = std::exchange(model.link, nullptr);
   if (!link || !link->open) return;
-  // The messages that it has sent arrive before the end of its connection.
+  // The messages that the process has sent arrive before the end of its connection.
   at(std::max(now_, link->last_to_server) + microseconds(1), [this, link] {
     if (link->open) close(link);
   });
@@ -283,7 +283,7 @@ void ElasticSimulation::try_successor(Model& model, int rank) {
   watch_link(link);
 }
 
-// If a process waits at a successor that does not answer, it looks for another one.
+// If a process waits at a successor that does not answer, the process looks for another successor.
 void ElasticSimulation::watch_link(const std::shared_ptr<Link>& link) {
   after(kSilence, [this, link] {
     Model& model = *link->model;
@@ -294,7 +294,8 @@ void ElasticSimulation::watch_link(const std::shared_ptr<Link>& link) {
   });
 }
 
-// Makes up for the looks since the last one, which the process has done from time to time unless it was stopped.
+// A process regularly checks whether it was stopped. Carries out all checks that were due since the last one, except
+// while the process was stopped.
 void ElasticSimulation::look_for_stops(Model& model) {
   if (!model.heir) return;
   Time& last = model.heir->looked;

@@ -14,7 +14,7 @@ struct Totals {
   std::size_t generations = 0, events = 0, batches = 0;
 };
 
-// Plain runs judge the jobs; a sanitizer examines the code, for which a part of the seeds is enough.
+// Plain runs test the jobs with all seeds. Sanitizers examine the code, for which a part of the seeds is enough.
 void simulate(Options options, std::uint64_t seeds, Totals& totals) {
   for (std::uint64_t seed = 1; seed <= seeds / kSlowdown; seed++) {
     options.seed = seed * 1'000'003 + std::uint64_t(options.first);
@@ -30,7 +30,7 @@ void simulate(Options options, std::uint64_t seeds, Totals& totals) {
   }
 }
 
-// Most jobs must finish, and enough must lose their state: otherwise the simulation would show little.
+// Most jobs must finish, and a number of jobs must lose their state; otherwise the simulation would show little.
 TEST(ElasticSimulation, EveryJobFinishesOrSaysThatItsStateIsLost) {
   Totals totals;
   for (const int first : {2, 3, 4, 5, 8, 16})
@@ -77,8 +77,8 @@ TEST(ElasticSimulation, AfterTheEndOfTheServerNoTwoWorldsGoOn) {
   expect_successions(totals, 200);
 }
 
-// Some ranks have a new world with many newcomers, when the server ends, and others have the last one. If the new world
-// alone decided, two groups would go on in several of these jobs.
+// When the server ends, some ranks have a new world with many newcomers, and other ranks have the last world. If only
+// the new world counted for a majority, two groups would go on in several of these jobs.
 TEST(ElasticSimulation, AServerThatEndsWhileItStartsAWorldLeavesOneGroup) {
   Totals totals;
   for (const int first : {3, 5}) {
@@ -90,8 +90,9 @@ TEST(ElasticSimulation, AServerThatEndsWhileItStartsAWorldLeavesOneGroup) {
   expect_successions(totals, 400);
 }
 
-// On one host, the end of a process is certain, and one process may go on alone. A process that was stopped must not:
-// if it forgot its stop, it would go on alone in several of the jobs whose processes are stopped for long.
+// On one host, a process can be certain that others have ended, so it may go on alone. A process that was stopped must
+// not do so. If processes ignored that they were stopped, some would go on alone in several of the jobs with long
+// stops.
 TEST(ElasticSimulation, AProcessThatWasStoppedDoesNotGoOnAfterTheOthers) {
   Totals totals;
   for (const int first : {2, 3, 4}) {
@@ -107,7 +108,7 @@ TEST(ElasticSimulation, AProcessThatWasStoppedDoesNotGoOnAfterTheOthers) {
   expect_successions(totals, 120);
 }
 
-// Processes are asked to leave at any time, also the one that serves.
+// Processes are asked to leave at any time, including the process that is the server.
 TEST(ElasticSimulation, ASuccessorThatIsAskedToLeaveHandsOver) {
   Totals totals;
   for (const int first : {2, 3, 4, 5, 8})
@@ -143,7 +144,7 @@ TEST(ElasticSimulation, WithSlowRoundTripsTheSearchForASuccessorEnds) {
   expect_successions(totals, 24);
 }
 
-// Processes that a launcher starts together join in the course of 20 s. Some end before that, and some never join.
+// Processes that a launcher starts together join in the course of 20 s. Some end before they join, and some never join.
 TEST(ElasticSimulation, ProcessesThatAreStartedTogetherGoInByOneChange) {
   Totals totals;
   simulate({.first = 3, .min = 1, .max = 20, .steps = 1500, .events = 0, .batches = 3}, 20, totals);

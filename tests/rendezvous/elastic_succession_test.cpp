@@ -71,7 +71,7 @@ class ElasticSuccession : public ElasticJob {
   }
 };
 
-// Also ends rank 0, which would have been the successor.
+// The test ends the server, and a rank: either rank 0, which would have been the successor, or another rank.
 TEST_F(ElasticSuccession, TheOthersGoOnWhenTheServerAndARankEnd) {
   for (const int victim : {0, 1}) {
     serve(kLimits);
@@ -117,7 +117,7 @@ TEST_F(ElasticSuccession, ASignalOfASchedulerReachesTheSuccessor) {
     if (process && process.get() != &early && process.get() != &late) expect_result(*process, kLongTraining);
 }
 
-// Another process becomes the next server, and no process loses the server that leaves.
+// Another process becomes the next server. All processes go to it before the old server leaves.
 TEST_F(ElasticSuccession, ASuccessorThatIsAskedToLeaveHandsOver) {
   ASSERT_NO_FATAL_FAILURE(succeed());
   testing::Process& server = rank(0, 3);
@@ -139,7 +139,8 @@ TEST_F(ElasticSuccession, ASuccessorThatIsAskedToLeaveHandsOver) {
     if (process.get() != &server && process.get() != &next) expect_result(*process, kLongTraining);
 }
 
-// The successor stands still for longer than the limit of silence, while the others wait for the next world.
+// The successor stands still for longer than the limit of silence, while the other processes wait at it for the next
+// world.
 TEST_F(ElasticSuccession, ASuccessorThatStandsStillForAWhileIsAwaited) {
   silence_ms_ = 3000;
   ASSERT_NO_FATAL_FAILURE(succeed());
@@ -154,7 +155,7 @@ TEST_F(ElasticSuccession, ASuccessorThatStandsStillForAWhileIsAwaited) {
   expect_results();
 }
 
-// The other process dies, and this one is its own successor.
+// The server and the other process end, so this process is its own successor.
 TEST_F(ElasticSuccession, AnotherThreadMayAskForAChangeWhileTheServerIsReplaced) {
   serve({.min = 1, .max = 5, .first = 2, .may_be_succeeded = true});
   testing::Process& other = start(kLongTraining, 1);
@@ -175,7 +176,7 @@ TEST_F(ElasticSuccession, AnotherThreadMayAskForAChangeWhileTheServerIsReplaced)
   job.finish();
 }
 
-// Other processes must not find such a process at its address, and wait for it.
+// If the process still listened, other processes could find it at its address, and wait for it.
 TEST_F(ElasticSuccession, AProcessWhosePartHasEndedListensNoMore) {
   serve({.min = 1, .max = 5, .first = 1, .may_be_succeeded = true});
   std::vector<double> weights(kWeights);
@@ -212,7 +213,8 @@ TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
   EXPECT_THAT(newcomer.out(), HasSubstr("world 3: rank 2 of 3 at "));
 }
 
-// On one host it is certain that the others have ended, but not whether they had gone on before.
+// On one host, a rank that was stopped can be certain that the others have ended. But it cannot find out whether they
+// had gone on before.
 TEST_F(ElasticSuccession, AStoppedRankDoesNotGoOnAfterTheOthersHaveFinished) {
   silence_ms_ = 3000;
   ElasticLimits limits = kLimits;
@@ -230,7 +232,7 @@ TEST_F(ElasticSuccession, AStoppedRankDoesNotGoOnAfterTheOthersHaveFinished) {
   EXPECT_THAT(stopped.err(), HasSubstr("more than half"));
 }
 
-// A range with one port for each rank was enough before there were heirs.
+// A successor needs a second port, so a range with one port for each rank is not enough.
 TEST_F(ElasticSuccession, ARangeWithOnePortForEachRankLeavesNoneForASuccessor) {
   const std::uint16_t first = consecutive_free_ports(3);
   further_environment_ = {text("ANELLO_PORT_RANGE=", first, "-", first + 2)};

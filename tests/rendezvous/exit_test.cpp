@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 struct Exits {
-  int code;                // of the ending rank
-  std::string out, other;  // output of both ranks
+  int code;                // exit code of the rank that ends
+  std::string out, other;  // `out`: output of the rank that ends; `other`: of the other rank
 };
 
 Exits exits_of(const std::string& how, const std::string& timeline = "none") {
@@ -39,7 +39,7 @@ Exits exits_of(const std::string& how, const std::string& timeline = "none") {
   return {code, leaver.out(), other.out};
 }
 
-// Holds for every owner of the world: none, a static object, or C.
+// An exit with status 0 is no death, whether the world has no owner, or a static object or C owns it.
 TEST(Exit, WithStatus0IsNoDeath) {
   for (const char* how : {"exit 0", "exit 0 without memory", "owned", "static", "C", "busy"}) {
     const Exits ends = exits_of(how);
@@ -74,7 +74,7 @@ TEST(Exit, OfAChildThatForkMadeDoesNotConcernTheRanks) {
   EXPECT_THAT(exits_of("child").other, HasSubstr("its program ended with status 5"));
 }
 
-// The program neither stops the timeline nor destroys the worlds.
+// The program exits without stopping the timeline or destroying the worlds.
 TEST(Exit, LeavesTheTimelineOfEachRank) {
   const Scratch scratch;
   const std::filesystem::path path = scratch.path() / "timeline";

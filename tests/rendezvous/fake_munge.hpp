@@ -1,5 +1,5 @@
-// A munged in memory, at least as strict as the real one: a credential is decoded once on each host, only by its user,
-// and only if it is complete.
+// A munge daemon (munged) in memory, at least as strict as the real daemon: it decodes a credential once on each host,
+// only for its user, and only if the credential is complete.
 #pragma once
 #include <algorithm>
 #include <anello/error.hpp>

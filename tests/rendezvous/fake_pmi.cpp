@@ -155,7 +155,7 @@ std::string FakePmi::enter_barrier(const Peer& peer) {
 
 void FakePmi::complain(Peer& peer, const std::string& about) {
   complaints_.push_back(text("rank ", peer.rank, " ", about));
-  if (kind_ == Kind::hydra || !peer.greeted) peer.fd.close();  // Slurm reports it, and then answers nothing
+  if (kind_ == Kind::hydra || !peer.greeted) peer.fd.close();  // Slurm reports the mistake, and then answers nothing
 }
 
 }  // namespace anello

@@ -1,7 +1,7 @@
-// A process manager with PMI-1 like MPICH's Hydra and Slurm's pmi2 plugin. It accepts only what both accept: lines in
-// exactly the documented forms, keys and values within the limits, each key once. A mistake that a real one would
-// punish (an unknown command, a process that ends without finalize) is recorded as a complaint, and the connection is
-// closed. It has a thread; its functions are for the test's thread.
+// A process manager with PMI-1, like MPICH's Hydra and Slurm's pmi2 plugin. It accepts only messages that both accept:
+// lines in exactly the documented forms, keys and values within the limits, each key once. For a mistake that a real
+// manager would punish (an unknown command, a process that ends without finalize), it records a complaint and closes
+// the connection. It has a thread of its own; its functions are for the test's thread.
 #pragma once
 #include <deque>
 #include <map>
@@ -23,7 +23,7 @@ class FakePmi {
   FakePmi& operator=(const FakePmi&) = delete;
 
   int fd(int rank) const { return processes_[std::size_t(rank)].get(); }
-  // The environment of a process that inherits the socket, and of one that connects.
+  // The environment of a process that inherits the socket, or of a process that connects.
   std::vector<std::string> environment(int rank) const;
   std::vector<std::string> environment_with_port(int rank) const;
   void close_ends_of_processes();  // closes this process's copies, so that the end of a started process is noticed
@@ -34,7 +34,7 @@ class FakePmi {
  private:
   struct Peer {
     Descriptor fd;
-    int rank = -1;  // -1: it has connected, and has not sent its id yet
+    int rank = -1;  // -1: the process has connected, but has not sent its id yet
     bool greeted = false, finalized = false;
     std::string received;
   };

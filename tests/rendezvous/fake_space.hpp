@@ -1,5 +1,5 @@
 // A process manager in memory, at least as strict as real ones: keys and values have the characters and lengths that
-// PMI allows, a key is put once, and values are visible only after the fence.
+// PMI allows, each key may be put only once, and values are visible only after the fence.
 #pragma once
 #include <gtest/gtest.h>
 

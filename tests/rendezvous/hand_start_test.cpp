@@ -80,7 +80,8 @@ TEST_F(HandStart, ARankThatCannotStartInformsTheOthers) {
   }
 }
 
-// The older start is the rest of one whose other ranks never came, or it is another job with the same MASTER_PORT.
+// The older start is left over because its other ranks never came, or it belongs to another job with the same
+// MASTER_PORT.
 TEST_F(HandStart, TwoStartsOfOneNameAreBothInformed) {
   testing::Process& old = start(0, 3, {"ANELLO_LOG=info"});
   ASSERT_TRUE(old.says_error("rank 0 ("));

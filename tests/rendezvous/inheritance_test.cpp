@@ -62,8 +62,8 @@ TEST(Inheritance, AProcessThatAnswersIsAwaitedAndASilentOneForAWhile) {
   EXPECT_FALSE(two.awaits_nobody({0}));
 }
 
-// Until it is certain that all ranks have made the new world, ranks of the last world that have not made it could go on
-// without it.
+// Until it is certain that all ranks have made the new world, ranks of the last world that have not made the new world
+// could go on without it.
 TEST(Inheritance, WhileAWorldStartsTheLastOneMustAgreeToo) {
   Lineage lineage;
   lineage.starts({.generation = 1, .rank = 0}, peers({1, 2, 3}), {}, {});
@@ -74,7 +74,8 @@ TEST(Inheritance, WhileAWorldStartsTheLastOneMustAgreeToo) {
   EXPECT_TRUE(Inheritance(lineage, milliseconds(0)).allows({0, 1, 2, 3}));
 }
 
-// Lets two ranks introduce themselves. `worlds`: of rank 0. Returns what each of them has received.
+// Lets two ranks introduce themselves. `worlds`: the worlds of rank 0. Returns the introductions that each rank has
+// received.
 std::vector<Introductions> introduced(const Peers& both, const std::vector<Peers>& worlds) {
   std::vector<std::string> blobs(2);
   std::barrier all_are_there(2);
@@ -155,8 +156,8 @@ TEST(Heir, AProcessThatDoesNotListenMayComeLater) {
   EXPECT_EQ(heir.finding(deaf, Look::Outcome::no_entry, {}), Finding::silent);
 }
 
-// Two servers may begin worlds with the same number, and another process may listen at the address of one that has
-// ended.
+// Two servers may begin worlds with the same number, and another process may listen at the address of a process that
+// has ended.
 TEST(Heir, OnlyAProcessOfItsOwnWorldComesToIt) {
   Heir heir({}, {}), other({}, {});
   heir.lineage.starts({.generation = 5, .rank = 1, .incarnation = 77}, peers({1, 2}), {}, {});
@@ -186,7 +187,7 @@ TEST(SearchTime, OneAddressGetsMoreTimeInEachSearch) {
   EXPECT_EQ(time.left(), milliseconds(60000));
 }
 
-// A job whose server has ended, and two of whose three processes have come to the successor.
+// A job whose server has ended. Two of its three processes have come to the successor.
 struct Inherited3 : Job {
   Inherited3() : Job({.min = 1, .max = 4, .may_be_succeeded = true}) {
     Lineage lineage;
@@ -242,7 +243,8 @@ TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
   EXPECT_THAT(alone.failure(9), HasSubstr("more than half of the last world must go on; missing: rank 0 (10.0.0.1"));
 }
 
-// It has been given up, but now only a message of it is missing.
+// The third process was given up as gone. But it has come to the successor, and only its message that it enters is
+// missing.
 TEST(Membership, ASuccessorWaitsForAProcessThatHasComeAndNotEntered) {
   Inherited3 job;
   const MemberId late = job.arrive(0, 1);
@@ -257,7 +259,7 @@ TEST(Membership, ASuccessorWaitsForAProcessThatHasComeAndNotEntered) {
   EXPECT_EQ(other.assigned(other.a).generation, 7u);
 }
 
-// This process was given up before the start, so the two others have begun without it.
+// The third process was given up before the start, so the two others have begun without it.
 TEST(Membership, AProcessThatComesBackWhileTheFirstWorldStartsIsTakenIn) {
   Inherited3 job;
   job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
@@ -323,7 +325,7 @@ TEST(Membership, ASuccessorServesOnWhenTheTrainingHasEnded) {
   EXPECT_EQ(job.assigned(job.b).generation, 2u) << "it must repeat its last step";
 }
 
-// A newcomer would begin another job at this server.
+// If this server admitted a newcomer, it would begin another job here.
 TEST(Membership, ASuccessorThatHandsOverAdmitsNobodyWhenItsRanksHaveEnded) {
   Three job;
   job.pass(job.membership.hand_over(job.now));
@@ -341,7 +343,7 @@ TEST(Membership, ASuccessorThatHandsOverAdmitsNobodyWhenItsRanksHaveEnded) {
   EXPECT_EQ(inherits.count<ComeAgain>(inherits.b), 1u) << "the process of this server cannot join any more";
 }
 
-// The ranks of this server are perhaps no majority of the last world, and need this server for the next one.
+// Perhaps the ranks of this server are no majority of the last world, and need this server for the next world.
 TEST(Membership, ASuccessorServesOnWhileItsRanksCannotGoOnAlone) {
   Three job;
   job.pass(job.membership.hand_over(job.now));
@@ -363,7 +365,7 @@ TEST(Membership, ASuccessorServesOnWhileItsRanksCannotGoOnAlone) {
   EXPECT_EQ(job.count<ComeAgain>(job.a), 0u);
 }
 
-// The old connection of the process was cut, and the successor has not noticed that yet.
+// The process comes again because its old connection was cut, which the successor has not noticed yet.
 TEST(Membership, AProcessMayComeToASuccessorAgain) {
   Inherited3 job;
   const MemberId again = 99;

@@ -28,7 +28,7 @@ Environment captured(const std::string& name, const Environment& changes = {}) {
   return out;
 }
 
-// A process of a task without a terminal, in its own process group.
+// The process of a task without a terminal. It is in its own process group.
 const Processes kOfATask{77, [](int) { return 50; }};
 
 std::vector<Placement> found_in(const Environment& environment, const Processes& processes = kOfATask) {
@@ -175,7 +175,7 @@ TEST(JobEnvironment, AProgramUnderPtyIsATask) {
   EXPECT_EQ(plan_in(captured("srun_pty", {{"SLURM_PROCID", "1"}}), {}, of_the_shell_in(program)).settings.rank, 1);
 }
 
-// setsid and shells also give tasks their own process groups.
+// The tasks have their own process groups, as setsid and shells also give them.
 TEST(JobEnvironment, TasksThatAnInteractiveShellStartedAreTasks) {
   for (const char* name : {"srun_pty_srun", "salloc_step_srun"}) {
     const Environment task = captured(name);
@@ -224,7 +224,7 @@ TEST(JobEnvironment, RanksOfOurLauncherIgnoreWhatStartedIt) {
   EXPECT_THAT(plan.ways, IsEmpty());
 }
 
-// Variables that `anello run` sets for a rank, when it was started in the task of another launcher.
+// Variables that `anello run` sets for a rank if it was itself started in a task of another launcher.
 Environment started_by_us(const std::string& launcher_in) {
   return captured(launcher_in, {{"ANELLO_REPORT_FD", "4"},
                                 {"ANELLO_RANK", "2"},

@@ -13,7 +13,7 @@
 
 namespace anello {
 
-// Long enough for a loaded machine; no test waits that long.
+// A limit that suffices on a busy machine; no test really waits so long.
 inline constexpr std::chrono::milliseconds kPatience{30000};
 
 inline Settings joining(std::uint16_t port, int size, int rank = -1) {

@@ -1,7 +1,7 @@
 // A process of a job that uses its process manager's key-value space: key_values pmi|pmix [fail] [twice] [fork]
-// [vanish]. Each process puts a value, and prints the values of all. `fail`: makes first a start that ends before it
-// uses its space; `twice`: does all this again in a second space; `fork`: does it in a forked process too; `vanish`:
-// ends without exit().
+// [vanish]. Each process puts a value, and prints the values of all. `fail`: first makes a start that fails before it
+// uses its space; `twice`: does everything again in a second space; `fork`: does everything also in a forked process;
+// `vanish`: ends without exit().
 #include <sys/wait.h>
 #include <unistd.h>
 #include <anello/error.hpp>

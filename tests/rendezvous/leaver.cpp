@@ -1,5 +1,5 @@
-// leaver HOW: two ranks. Rank 1 ends its process in the way of its argument, while its World is alive; rank 0 prints
-// why it cannot go on.
+// leaver HOW: two ranks. Rank 1 ends its process in the way HOW while its World is alive. Rank 0 prints why it cannot
+// go on.
 #include <anello/anello.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,14 +18,14 @@ namespace {
 
 anello::World* world = nullptr;      // never freed
 anello::Group* group = nullptr;      // never freed
-std::optional<anello::World> owner;  // a static object that owns it
+std::optional<anello::World> owner;  // a static object that owns the world
 
 struct Finisher {
   bool finishes = false;
   ~Finisher() {
     if (finishes) world->finish();
   }
-} finisher;  // constructed before there is a world, and its destructor needs a world
+} finisher;  // made before there is a world; its destructor uses the world
 
 [[noreturn]] void wait_for_ever() {
   try {

@@ -25,7 +25,7 @@ TEST_F(MeetingWithASecret, ByMunge) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-// Sends each connection the given bytes, like a process of another job that has the port.
+// Sends the given bytes to each connection, like a process of another job that uses the port.
 class Occupant {
  public:
   Occupant(std::uint16_t port, std::function<std::string()> answer) : acceptor_(context_, {asio::ip::tcp::v4(), port}) {
@@ -80,7 +80,7 @@ class Mute {
   asio::ip::tcp::acceptor acceptor_;
 };
 
-// Five seconds for each port would be too long.
+// If a rank waited five seconds at each mute port, its start would take too long.
 TEST_F(MeetingWithASecret, MutePortsTakeLittleTime) {
   for (const Way way : {Way::first_host, Way::master}) {
     const Scratch scratch;
@@ -174,7 +174,8 @@ TEST_F(MeetingWithASecret, SilentStrangersMakeRoomForRanks) {
   });
 }
 
-// A silent process has one port; the right process starts while the rank waits for the silent one.
+// A silent process has the first port. The right process starts at another port while the rank waits for the silent
+// one.
 TEST_F(MeetingWithASecret, AMutePortDoesNotDelayTheOthers) {
   undisturbed(milliseconds(100), [] {
     TestJob job;

@@ -50,7 +50,8 @@ TEST(Meeting, OnOneHostWithoutASecret) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-// LOCAL_WORLD_SIZE may be set on some ranks only.
+// Only ranks with LOCAL_WORLD_SIZE see that all ranks are on the master's host, and only some ranks may have this
+// variable.
 TEST_F(MeetingWithASecret, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
   const Scratch scratch;
   for (const std::set<int>& told : {std::set{0}, std::set{1}, std::set{0, 2}, std::set{1, 2}}) {
@@ -98,7 +99,8 @@ TEST(Meeting, TheServersProcessMayOpenAsManyFilesAsTheSystemAllows) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
-// Others can read the first secret; a build without OpenSSL can use neither.
+// The first secret cannot be used because others can read its file. A build without OpenSSL can use neither of the
+// secrets.
 TEST(Meeting, OnOneHostWithASecretThatCannotBeUsed) {
   const Scratch scratch;
   const auto open_to_others = scratch.put("open", "a secret");
@@ -113,7 +115,7 @@ TEST(Meeting, OnOneHostWithASecretThatCannotBeUsed) {
   }
 }
 
-// Rank 0 calls its host localhost, the others use another name.
+// Rank 0 calls its host localhost, and the other ranks use another name.
 TEST_F(MeetingWithASecret, AtAMasterWithTwoNames) {
   const std::vector<std::string> addresses = net::addresses_for_other_hosts("10.0.0.1", net::local_interfaces());
   if (addresses.empty()) GTEST_SKIP() << "this host has only loopback";
@@ -166,7 +168,7 @@ TEST(Meeting, WithoutOpenSslSeveralHostsAreRefusedWithTheReason) {
   }
 }
 
-// Ranks of torchrun whose restart counts differ. The server mentions rejected ranks when the others are late.
+// Ranks of torchrun whose restart counts differ. The server mentions rejected ranks when other ranks are late.
 void expect_other_run_named(const std::string& secret_file) {
   TestJob job;
   job.way.way = Way::master;
@@ -229,7 +231,7 @@ TEST_F(MeetingWithASecret, ASecondJobOfTheSameNameIsFoundAtAMaster) {
   expect_second_job_found(scratch.put_privately("secret", "a secret").string());
 }
 
-// Containers that share a host's network and user, and have the same MASTER_PORT.
+// Two jobs run in containers that share a host's network and user, and have the same MASTER_PORT.
 TEST_F(MeetingWithASecret, AJobOfTheSameNameAndAnotherSecretTakesTheNextPort) {
   const Scratch scratch;
   TestJob one, other;

@@ -15,7 +15,7 @@ class Job {
  public:
   explicit Job(ElasticLimits limits) : membership(limits, std::chrono::seconds(60), 42) {}
 
-  // Returns the number of a process that has joined and entered.
+  // Lets a process join and enter. Returns its number.
   MemberId come(const std::string& host = "a", int local_rank = -1, int place = -1) {
     const MemberId id = next_++;
     Join join = on(host, -1, -1, local_rank);
@@ -46,7 +46,7 @@ class Job {
     }
     now = until;
   }
-  // Like wait(), but all processes answer inquiries, except for those that are stopped.
+  // Like wait(), but all processes that are not stopped answer inquiries.
   void answer_for(std::chrono::milliseconds time) {
     for (std::chrono::milliseconds passed{0}; passed < time; passed += std::chrono::milliseconds(500)) {
       wait(std::chrono::milliseconds(500));
@@ -111,7 +111,7 @@ struct Three : Job {
   MemberId a = 0, b = 0, c = 0;
 };
 
-// A running world of four, at places 0 to 3 of their launcher. The process at place 3 has joined first.
+// A running world of four processes, at places 0 to 3 of their launcher. The process at place 3 has joined first.
 class FourAtPlaces : public Job {
  public:
   explicit FourAtPlaces(ElasticLimits limits = {.min = 1, .max = 4, .first = 4}) : Job(limits) {

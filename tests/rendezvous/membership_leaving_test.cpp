@@ -1,4 +1,4 @@
-// Processes of an elastic job that are asked to leave: when they do, and who keeps the state.
+// Processes of an elastic job that are asked to leave: when they leave, and which processes keep the state.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/membership_job.hpp"
@@ -65,7 +65,7 @@ TEST(Membership, TheLastOneThatHasTheStateStaysUntilAnotherProcessHasIt) {
   EXPECT_EQ(job.assigned(fifth).size, 1);
 }
 
-// The launcher replaces the process that has failed only a moment later.
+// A process has failed, and its launcher replaces it only a moment later.
 TEST(Membership, AfterAFailureTheStateDoesNotLeave) {
   Job job({.min = 1, .max = 2, .first = 1});
   const MemberId keeper = job.come("a", -1, 0);
@@ -87,7 +87,8 @@ TEST(Membership, AfterAFailureTheStateDoesNotLeave) {
   EXPECT_EQ(job.count<AskCommits>(keeper), 1u) << "its world does not end before somebody comes";
 }
 
-// A process that was in an earlier world has the state only when it has trained in the newest one: it may receive it.
+// A process that was in an earlier world may first have to receive the state in the newest world. It has the state only
+// when it has trained there.
 TEST(Membership, WhoeverReceivesTheStateDoesNotHaveItYet) {
   FourAtPlaces job;
   job.end(job.at[3]);

@@ -1,4 +1,5 @@
-// The lobby of an elastic job: changes that are planned for it, and processes in it that end or are stopped.
+// The lobby of an elastic job: changes that are planned because of it, and processes in the lobby that end or are
+// stopped.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/membership_job.hpp"
@@ -53,7 +54,8 @@ TEST(Membership, AFailureWhileCommitsAreCountedReleasesTheOthers) {
   EXPECT_EQ(job.count<Boundary>(job.b), 0u);
 }
 
-// A process that waits alone may end, and another process may come much later.
+// A process that waits alone may end, and another process may come much later. The wait then begins with the later
+// process.
 TEST(Membership, AWaitForProcessesBeginsWithTheFirstThatIsThere) {
   Job job({.min = 2, .max = 4, .first = 2});
   job.end(job.come());
@@ -121,7 +123,7 @@ TEST(Membership, TheLobbyGoesInAfterALossThatMakesRoom) {
   const MemberId d = job.come();
   job.answer_for(std::chrono::seconds(1));
   EXPECT_EQ(job.count<AskCommits>(job.a), 0u);
-  job.end(job.c);  // it has only lost its connection: the world runs
+  job.end(job.c);  // c has only lost its connection: the world runs
   job.answer_for(std::chrono::seconds(1));
   EXPECT_EQ(job.count<AskCommits>(job.a), 1u);
   EXPECT_EQ(job.count<AskCommits>(d), 0u);
@@ -156,7 +158,7 @@ TEST(Membership, AChangeNamesAllThatLeftSinceTheLastCompleteWorld) {
   EXPECT_THAT(job.assigned(job.a).change, HasSubstr(", rank 1 ("));
 }
 
-// The rank's message was on its way when the start was given up.
+// A rank's message that completes the world was on its way when the start was given up.
 TEST(Membership, AWorldThatIsCompleteAfterAllRuns) {
   Job job({.min = 1, .max = 3, .first = 2, .silence = std::chrono::seconds(1000)});
   const MemberId a = job.come(), b = job.come();
@@ -181,7 +183,7 @@ TEST(Membership, RanksBeginInTheOrderOfTheirPlaces) {
   for (int place = 0; place < 4; place++) EXPECT_EQ(job.assigned(job.at[place]).rank, place);
 }
 
-// The other processes of the world have ended, so that no rank notices that this one is stopped.
+// The other processes of the world have ended, so no rank notices that the last process is stopped.
 TEST(Membership, TheLastProcessOfAWorldMayBeStopped) {
   for (const bool announced : {false, true}) {
     FourAtPlaces job({.min = 1, .max = 5, .first = 4, .silence = std::chrono::seconds(5)});

@@ -1,4 +1,4 @@
-// Processes that a launcher has started together: they go into the world by one change, and delay nothing else.
+// Processes that a launcher has started together: all of them go into the world by one change, and delay nothing else.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/membership_job.hpp"

@@ -199,7 +199,7 @@ TEST(Membership, AProcessThatComputesIsAwaitedAndOneThatIsSilentLosesItsPlace) {
   EXPECT_EQ(job.assigned(job.c).generation, 2u) << "one that comes back later changes nothing";
 }
 
-// As if the machine, or a scheduler, had suspended all of them.
+// All these processes are silent at the same time, as if the machine or a scheduler had suspended them.
 TEST(Membership, AllProcessesThatHaveTheStateMayBeSilentTogether) {
   for (const bool for_ever : {false, true}) {
     Three job(

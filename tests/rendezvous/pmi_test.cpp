@@ -121,7 +121,7 @@ TEST(PmiClient, ADescriptorThatIsNoSocketIsNamed) {
   EXPECT_EQ(error_of([&] { PmiClient(other, testing::kLong); }).code(), ErrorCode::unsupported);
 }
 
-// The answers of a manager are not trusted. Each text here is the manager's whole answer to the first request.
+// A rank does not trust the answers of a manager. Each text here is a manager's whole answer to the first request.
 TEST(PmiClient, AnswersThatAreNoneAreErrors) {
   const std::string greeting = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
   const std::map<std::string, std::string> reasons = {

@@ -30,7 +30,8 @@ TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
   EXPECT_TRUE(roster.formed().ranks.empty()) << "it said that it listens nowhere";
 }
 
-// The rank's leave and the abort cross, so the launcher must find out where the rank listens.
+// A rank leaves the start while the abort is on its way to it. The launcher must still find out where this rank
+// listens.
 TEST(Roster, WhoWasThroughWhenTheStartUpWasAbortedCanBeReached) {
   Roster roster(2, kPatience);
   form(roster, 2);
@@ -44,7 +45,7 @@ TEST(Roster, WhoWasThroughWhenTheStartUpWasAbortedCanBeReached) {
   EXPECT_TRUE(roster.formed().ranks.empty());
 }
 
-// The rank's host has lost power, or its process is stopped: no event shows that.
+// A rank vanishes: its host has lost power, or its process is stopped. The server receives no event that shows this.
 TEST(Roster, WhoVanishesAfterTheLastRoundDoesNotKeepTheNextWorldOut) {
   Roster roster(2, kPatience);
   form(roster, 2);
@@ -54,7 +55,7 @@ TEST(Roster, WhoVanishesAfterTheLastRoundDoesNotKeepTheNextWorldOut) {
   EXPECT_TRUE(roster.expired().empty());
   EXPECT_EQ(roster.worlds_formed(), 1);
   EXPECT_EQ(roster.phase(), Roster::Phase::gathering);
-  roster.left(1, kStart, 5001);  // it had only been stopped
+  roster.left(1, kStart, 5001);  // this rank had only been stopped
   ASSERT_EQ(roster.formed().ranks.size(), 2u);
   EXPECT_EQ(roster.formed().ranks[1].port, 5001);
 }

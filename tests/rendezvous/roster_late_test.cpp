@@ -47,7 +47,7 @@ TEST(Roster, AConclusionReachesEachRankOnce) {
   EXPECT_TRUE(roster.all_informed());
 }
 
-// Without a launcher, only this rank's report can end the wait of the others.
+// Without a launcher, only the report of the rank that fails can end the wait of the other ranks.
 TEST(Roster, ARankThatFailsBeforeTheOthersJoinEndsTheStartForThemToo) {
   for (const bool had_joined : {true, false}) {
     Roster roster(3, kPatience);

@@ -266,8 +266,8 @@ TEST(Describe, ListsAreBounded) {
   EXPECT_THAT(present_list(hosts), HasSubstr("h15 (1 rank) and 984 other hosts"));
 }
 
-// Random histories of a roster, checked against rules that must always hold. Prints its seed, with which it can be
-// repeated.
+// A random history of a roster, checked against rules that must always hold. Prints the seed with which the history can
+// be repeated.
 class Life {
  public:
   explicit Life(unsigned seed) : random_(seed), size_(1 + int(random_() % 5)), roster_(size_, kPatience) {}
@@ -292,7 +292,7 @@ class Life {
     bool contributed = false;
   };
 
-  // No message is sent, so the world counts as started.
+  // Lets the limit pass. No message is sent, so the world counts as started.
   void expire() {
     const auto sends = roster_.expired();
     if (sends.empty()) members_.clear();

@@ -14,7 +14,7 @@ inline const Failed& failure(const Roster::Sends& sends) {
   static const Failed none{ErrorCode{}, -1, "no failure"};
   return sends.size() == 1 && std::holds_alternative<Failed>(sends[0].reply) ? std::get<Failed>(sends[0].reply) : none;
 }
-// Joins 0..n-1 on one host, the last of which completes the world.
+// Lets ranks 0 to size-1 of one host join; the last one completes the world.
 inline Roster::Sends form(Roster& roster, int size) {
   for (int i = 0; i + 1 < size; i++) EXPECT_TRUE(roster.joined(unsigned(i), on("a", -1, size), kStart).empty());
   return roster.joined(unsigned(size - 1), on("a", -1, size), kStart);

@@ -102,8 +102,8 @@ class LightClients {
     co_await asio::async_write(socket, asio::buffer(leaving), asio::use_awaitable);
   }
 
-  // False if the server did not receive the handshake in time, as on a busy machine. Then try again, like
-  // RendezvousClient.
+  // Returns false if the server did not receive the handshake in time, as on a busy machine. The caller then tries
+  // again, like RendezvousClient.
   asio::awaitable<bool> opened(tcp::socket& socket, int rank) {
     const net::Credentials credentials{"default", secret_};
     const net::Claim claim{net::Role::rendezvous, 0, rank, -1};

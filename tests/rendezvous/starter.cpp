@@ -1,5 +1,6 @@
-// starter ATTEMPTS [wait]: a rank that joins, waits for all and leaves. Prints "started" before it joins, then "rank 1
-// of 3", or for each failed attempt the error and its rank. `wait`: joins after a line of standard input.
+// starter ATTEMPTS [wait]: a rank that joins, waits for all and leaves. Prints "started" before it joins. Then prints,
+// for example, "rank 1 of 3", or for each failed attempt the error and the rank that the error names. `wait`: joins
+// after a line of standard input.
 #include <anello/anello.hpp>
 #include <cstdio>
 #include <cstdlib>

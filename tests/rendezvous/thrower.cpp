@@ -1,4 +1,4 @@
-// thrower WHAT: two ranks. Rank 1 throws the exception of its argument; rank 0 prints why its barrier failed.
+// thrower WHAT: two ranks. Rank 1 throws the exception that WHAT names. Rank 0 prints why its barrier failed.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,7 +69,7 @@ rlim_t address_space_bytes() {
   }
 }
 
-// A thread of the library has no memory: once, or from now on.
+// Lets the library's threads lack memory, once or from now on, and waits for the world's failure.
 [[noreturn]] void wait_for_failure(const anello::World& world, int failing) {
   anello::faults::fail_allocations_of_others(failing);
   while (!world.failure()) usleep(10'000);

@@ -28,7 +28,7 @@ inline void update(std::vector<double>& weights, const std::vector<double>& grad
   for (std::size_t i = 0; i < weights.size(); i++) weights[i] = std::fmod(3 * weights[i] + gradient[i], kModulus);
 }
 
-// A process with the variable TRAINEE_DIFFERS_AFTER writes another state after that commit.
+// If the variable TRAINEE_DIFFERS_AFTER is set, changes the state after the commit with that number.
 inline void differ(std::vector<double>& weights, std::uint64_t revision) {
   const char* const after = std::getenv("TRAINEE_DIFFERS_AFTER");
   if (after && std::strtoull(after, nullptr, 10) == revision) weights[0]++;
@@ -44,7 +44,7 @@ inline double digest(const std::vector<double>& weights) {
 inline void mark(std::vector<unsigned char>& ballast, std::uint64_t step, int sign = 1) {
   ballast[step * 1000003 % ballast.size()] += static_cast<unsigned char>(sign * int(step + 1));
 }
-// True if all bytes were equal before, and only the marks of these steps were added to them.
+// True if all bytes are equal apart from the marks of these steps.
 inline bool is_marked(std::vector<unsigned char> ballast, std::uint64_t steps) {
   for (std::uint64_t step = 0; step < steps && !ballast.empty(); step++) mark(ballast, step, -1);
   return std::ranges::adjacent_find(ballast, std::ranges::not_equal_to()) == ballast.end();

@@ -29,8 +29,8 @@ inline void report(const elastic::Change& change, const Gradient& weights) {
               digest(weights));
 }
 
-// A further entry of the state, which takes time to send. It differs between processes until they have received the
-// entry of the first process. Prints a line when the state is about to be sent at the beginning of a world.
+// A further entry of the state, which takes time to send. The entry differs between processes until they have received
+// that of the first process. Prints a line when the state is about to be sent at the beginning of a world.
 class Ballast {
  public:
   Ballast(elastic::State& state, std::size_t bytes) : bytes_(bytes, static_cast<unsigned char>(getpid())) {
@@ -58,9 +58,9 @@ class Ballast {
   bool trains_ = false;
 };
 
-// `arguments`: STEPS MILLISECONDS WORLD [WEIGHTS [BALLAST]]; BALLAST: its bytes. A step takes MILLISECONDS until WORLD
-// has begun, and then as little time as possible. Prints a line for each world, with the state in which it begins, and
-// the result. `sum_in` returns the function that adds up the gradients in a world.
+// `arguments`: STEPS MILLISECONDS WORLD [WEIGHTS [BALLAST]]; BALLAST is the number of bytes of the ballast. A step
+// takes MILLISECONDS until WORLD has begun, and then as little time as possible. Prints a line for each world, with the
+// state in which it begins, and the result. `sum_in` returns the function that adds up the gradients in a world.
 inline int run(const std::vector<const char*>& arguments, const std::function<Sum(elastic::Job&)>& sum_in) {
   if (arguments.size() < 3) return 2;
   const std::uint64_t steps = std::strtoull(arguments[0], nullptr, 10);

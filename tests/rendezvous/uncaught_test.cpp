@@ -62,7 +62,7 @@ TEST(Uncaught, TheProgramsOwnHandlerIsCalled) {
   EXPECT_THAT(later.other.out, HasSubstr("rank 1 on "));
 }
 
-// The thread of the exception has no memory, but the library's own threads can still send.
+// The thread that throws has no memory, but the library's own threads can still send.
 TEST(Uncaught, WithoutMemoryTheOthersReceiveThatThisRankHasNone) {
   const Ends ends = ends_of("no memory here");
   EXPECT_EQ(ends.thrower.code, 1);

@@ -39,7 +39,7 @@ inline Buffer whole(Words& words) {
   return {bytes_of(words), words.size()};
 }
 
-// A list of pieces over one vector, with a gap of one element after each, which shows wrong writes.
+// A list of pieces over one vector, with a gap of one element after each piece. The gaps show wrong writes.
 struct Pieces {
   Words memory;
   std::vector<Buffer::Piece> list;
@@ -68,14 +68,14 @@ struct Pieces {
   static constexpr std::uint32_t kGap = 0xdeadbeef;
 };
 
-// Returns the place where `stream` wants its next bytes; empty if it wants none.
+// Returns the memory for the next bytes of `stream`; empty if the stream wants none.
 inline Bytes receivable(Execution& execution, std::uint32_t stream) {
   std::array<Bytes, 1> place;
   return execution.receivable(stream, place) ? place[0] : Bytes();
 }
 
-// Gives `stream` up to `most` of these bytes at a time, as long as it accepts them. Returns the number of accepted
-// bytes.
+// Gives these bytes to `stream`, up to `most` at a time, as long as the stream accepts them. Returns the number of
+// accepted bytes.
 inline std::size_t feed(Execution& execution, std::uint32_t stream, ConstBytes bytes, std::size_t most) {
   std::size_t taken = 0;
   while (taken < bytes.size()) {

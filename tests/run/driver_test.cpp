@@ -13,7 +13,8 @@
 namespace anello::run {
 namespace {
 
-// An allreduce of `count` words between ranks 0 (this one) and 1. The words of rank 1 are added to 1, 2, 3, ...
+// An allreduce of `count` words between rank 0, which is this rank, and rank 1. This rank's words are 1, 2, 3, ...;
+// those of rank 1 are added to them.
 struct OneShot {
   explicit OneShot(std::uint64_t count) : in(numbers(count, 1)), out(count, 0) {
     signature.algorithm = Algorithm::one_shot;

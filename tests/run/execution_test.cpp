@@ -13,8 +13,8 @@
 namespace anello::run {
 namespace {
 
-// A star of two ranks. Its centre: stream 0 sends the result, stream 1 receives and reduces. The leaf: stream 0 sends
-// the input, stream 1 copies the result.
+// A star of two ranks. At its centre, stream 0 sends the result, and stream 1 receives and reduces. At the leaf, stream
+// 0 sends the input, and stream 1 copies the result.
 plan::Plan star(int rank, std::uint64_t count) {
   return algorithms::plan_allreduce(Algorithm::star, {.rank = rank, .world = 2, .count = count});
 }
@@ -59,7 +59,7 @@ TEST_P(InShreds, SendsTheInputAndCopiesTheResult) {
   EXPECT_EQ(out, result);
 }
 
-// Input and output are lists with borders in different places.
+// Input and output are lists whose pieces end at different places.
 TEST_P(InShreds, PiecesOfReduceAndSend) {
   const plan::Plan plan = star(0, 10);
   Pieces in({3, 1, 2, 4}, 50), out({1, 5, 3, 1}, 0);
@@ -194,7 +194,7 @@ TEST(Execution, MoreThanTheReceiveBufferHolds) {
   EXPECT_TRUE(execution.done());
 }
 
-// A fold of many blocks, over sources that consist of pieces.
+// The fold has many blocks, and its sources consist of pieces.
 TEST(Execution, FoldsMoreThanABlock) {
   const std::size_t count = Execution::kBlockBytes / 4 * 3 + 5;
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 1, .world = 3, .count = count});
@@ -246,7 +246,7 @@ TEST(Execution, IsUsedAgainForLargerAndSmallerPlans) {
   }
 }
 
-// A start in the middle of an operation must leave nothing of that operation behind.
+// If an Execution is started again in the middle of an operation, nothing of that operation may remain.
 TEST(Execution, StartsAnewAfterHalfAnOperation) {
   const plan::Plan plan = star(0, 4);
   Words mine = numbers(4, 100), out(4);
@@ -316,7 +316,7 @@ TEST(Execution, ReportsHowFarItIs) {
   EXPECT_EQ(execution.progress(), (Driver{16, 16}));
 }
 
-// Elements of 1, 2 and 8 bytes, byte by byte.
+// The elements have 1, 2 and 8 bytes, and arrive byte by byte.
 template <class T>
 void reduce_byte_by_byte() {
   constexpr std::uint64_t kCount = 5;

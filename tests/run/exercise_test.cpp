@@ -45,7 +45,7 @@ TEST(Exercise, OneWrongElementIsFoundAnywhere) {
   EXPECT_EQ(part.wrong(), "");
 }
 
-// If the values repeated too soon, elements in a wrong place would not be found.
+// If the values of an exercise repeated after a short period, elements in a wrong place would not be found.
 TEST(Exercise, AShiftByLessThanAChunkIsFound) {
   for (std::uint64_t shift = 1; shift < 49; shift++) {
     Part part(of(Op::sum), 0);

@@ -33,7 +33,7 @@ std::vector<Record> records() {
   return all;
 }
 
-// Selects the C library's memcpy for every CPU of this kind, even if this CPU has more features.
+// Selects the same memcpy of the C library on every CPU of this kind, even if this CPU has more features.
 constexpr const char* kBaseline =
     "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM";
 

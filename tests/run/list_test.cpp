@@ -1,4 +1,4 @@
-// Execution of lists of tensors: tiny tensors are packed, the others are not.
+// Execution of lists of tensors: tiny tensors are packed, and larger tensors are not.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -14,7 +14,7 @@ namespace {
 class ListsInShreds : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Bytes, ListsInShreds, testing::Values(1, 3, 5, 1000));
 
-// Tensors of 4 to 508 bytes are packed, the others are not; 129 words have 4 bytes too many.
+// Tensors of 4 to 508 bytes are packed, and larger tensors are not; 129 words are 4 bytes above this limit.
 const std::vector<std::size_t> kMixed = {1, 100, 127, 129, 3000, 2, 5, 700, 1, 1, 900, 129, 60};
 
 TEST_P(ListsInShreds, AListOfSmallAndLargeTensorsIsSentAndCopied) {
@@ -46,7 +46,8 @@ TEST_P(ListsInShreds, AListOfSmallAndLargeTensorsIsReduced) {
   const Words before = mine.values(), theirs = numbers(count, 7), expected = combined(before, theirs);
   Execution execution;
   execution.start(plan, kLopsided, mine.buffer(), mine.buffer());
-  // Rank 0 sends the first half of each slab and keeps the second, then the other way round.
+  // Rank 0 sends the first half of each slab and keeps the second half; then it sends the second half and keeps the
+  // first.
   Words sends, receives;
   for (std::uint64_t slab = 0; slab < count; slab += 500) {
     const std::uint64_t end = std::min(slab + 500, count), half = slab + (end - slab + 1) / 2;

@@ -68,7 +68,7 @@ struct Member {
   Words words;
   std::vector<RunsLink> of;  // by rank
   std::vector<link::Link*> links;
-  RunsLink& link;                   // to the first of the others
+  RunsLink& link;                   // the link to the first other rank
   std::optional<Signature> theirs;  // a peer's signature that differs
   Buffer input, output;
   Arithmetic arithmetic;

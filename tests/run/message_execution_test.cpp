@@ -87,7 +87,7 @@ TEST_P(InParts, IsCopiedWhereNothingIsReduced) {
   EXPECT_EQ(one.words, numbers(6, 100));
 }
 
-// The error is the one that the caller makes, with its rank.
+// The error must be the error that the caller's function makes, with its rank.
 TEST_P(InParts, ADifferentSignatureIsExplained) {
   Member one(Kind::allreduce, 0, 6);
   Signature theirs = one.signature;
@@ -156,7 +156,7 @@ TEST(MessageExecution, ErrorsOfALinkGetThePeersRank) {
     }
 }
 
-// The call is in place, so a result that is written too early would be sent to the peer.
+// The call is in place. So if a result were written too early, it would be sent to the peer instead of the input.
 TEST(MessageExecution, WritesNothingBeforeAllIsSent) {
   for (const bool shows : {true, false}) {
     Member one(Kind::allreduce, 0, 6);
@@ -201,7 +201,7 @@ TEST(MessageExecution, ScalesWhatItReduces) {
   EXPECT_EQ(values, (std::vector<float>{20, 60}));
 }
 
-// Independent of the order in which the messages arrive.
+// The order of the fold must not depend on the order in which the messages arrive.
 TEST(MessageExecution, FoldsInTheOrderOfTheRanks) {
   for (const bool shows : {true, false})
     for (const std::array order : {std::array{0, 1, 3}, std::array{3, 1, 0}, std::array{1, 0, 3}}) {
@@ -299,8 +299,8 @@ struct Parts {
   void copy(int peer, int k) { builder.copy(peer, part(k)); }
 };
 
-// A message that waits for a send is taken once the send is done, even if many links are empty: no link would wake this
-// rank.
+// A message that waits for a send must be taken as soon as the send is done, even if many links are empty, because no
+// link would wake this rank later.
 TEST(MessageExecution, TakesWhatItKeptThoughOtherLinksHaveNothing) {
   for (int vain = 0; vain < 7; vain++) {
     Member one(Kind::allgather, 0, 48, Algorithm::ring, 8);
@@ -343,7 +343,7 @@ TEST(MessageExecution, SendsTheMessagesThatAreReadyTogether) {
   EXPECT_TRUE(one.execution.done());
 }
 
-// Folds in blocks, because elements of 16 bits are added in f32.
+// The fold has several blocks, because elements of 16 bits are added in f32, block by block.
 TEST(MessageExecution, FoldsMoreThanABlock) {
   constexpr std::size_t kHalves = MessageExecution::kMaxDataBytes / 2;
   Member one(Kind::allreduce, 0, 1, Algorithm::one_shot, 3);

@@ -101,7 +101,7 @@ TEST_P(Exchange, InPlaceAndApartOverAndOverAgain) {
   }
 }
 
-// Multiplied inputs are computed in the pipe, or in a stage if they are small.
+// Inputs that are multiplied are computed directly in the pipe, or, if they are small, in a stage.
 TEST_P(Exchange, OfMultipliedInputs) {
   Links links(GetParam().pipe_bytes);
   const Scaling by_two{
@@ -126,7 +126,7 @@ TEST_P(Exchange, OfMultipliedInputs) {
   EXPECT_EQ(b, kept);
 }
 
-// Each rank multiplies its input while it adds or sends it, and scales the sums in the same pass.
+// Each rank multiplies its input while it adds or sends the input, and scales the sums in the same pass.
 TEST_P(Exchange, OfSumsThatAreScaled) {
   Links links(GetParam().pipe_bytes);
   const Arithmetic sum = arithmetic(DType::f32, Op::sum);
@@ -168,7 +168,7 @@ TEST_P(Exchange, TheFirstSendCarriesMoreThanTheSignature) {
   EXPECT_GT(left.execution.position(0).first + left.execution.position(0).second, 0) << "no element has moved";
 }
 
-// One rank has a list, whose small pieces are packed; elements may be combined into two places at the same time.
+// One rank has a list, whose small pieces are packed. One operation may combine elements into two places.
 TEST_P(Exchange, OfAListWithAnother) {
   Links links(GetParam().pipe_bytes);
   const std::size_t count = GetParam().count;
@@ -221,8 +221,8 @@ Traced traced_exchange(std::uint64_t slabs) {
   return traced;
 }
 
-// For each slab a contribution and a result are sent. A call with four times as many slabs must take about four times
-// as long.
+// For each slab, a contribution and a result are sent. A call with four times as many slabs as another call must take
+// only about four times as long.
 TEST(TracedExchange, LooksAtEachStepOnce) {
   constexpr std::uint64_t kSlabs = 8000;
   const Traced few = traced_exchange(kSlabs), many = traced_exchange(4 * kSlabs);
@@ -238,7 +238,8 @@ TEST(TracedExchange, TheSpanOfAReplyBeginsBeforeItsBytesMove) {
   for (const trace::Span& send : traced.sends) EXPECT_LT(send.begin, send.end);
 }
 
-// A link must hold half a slab and a signature; one element has no halves.
+// The results are replies only if each link holds half a slab and a signature, and if the data can be halved; a single
+// element cannot.
 INSTANTIATE_TEST_SUITE_P(Pipes, Exchange,
                          testing::Values(Case{1000, 200, 1024, true}, Case{1001, 64, 384, true},
                                          Case{1000, 0, 4096, true}, Case{1000, 0, 2048, false},

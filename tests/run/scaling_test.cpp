@@ -88,7 +88,7 @@ void expect_equal(const Tensors<T>& left, const Tensors<T>& right, const std::st
         << description << ", rank " << r;
 }
 
-// Returns a quotient, a factor, both, or nothing.
+// Draws a division by the number of ranks, a factor, both, or neither.
 Scaling draw_results(DType type, int world, std::uint64_t seed) {
   const double factor = is_float(type) ? 1.3 : 1;
   return scaling(type, seed % 2 == 0 ? 1 : world, seed % 4 < 2 ? 1 : factor);
@@ -151,7 +151,7 @@ TEST_P(ScalingBy, OfInputsRidesAlongToTheBitsOfAPass) {
     }
 }
 
-// The result is divided first, and then rounded to the type in which it is sent.
+// A result is divided first, and then rounded to the type in which it is sent.
 TEST(Scaling, IsAppliedBeforeResultsAreRoundedToTravel) {
   constexpr std::uint64_t kCount = 20'001;
   Tensors<float> in(2, std::vector<float>(kCount)), out = in;

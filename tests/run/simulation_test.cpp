@@ -1,5 +1,5 @@
-// Every collective over simulated links in every weather: results are exact, nothing is written beside them, and
-// nothing is left on a link.
+// Every collective over simulated links, under all conditions of links and ranks: results are exact, no memory beside
+// them is written, and no bytes are left on a link.
 #include "tests/support/simulation.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST_P(EveryAlgorithm, ReducesInEveryWorld) {
     }
 }
 
-// bf16 keeps 8 bits, and a number is rounded on each rank that it passes.
+// bf16 has a precision of 8 bits, and a number is rounded on each rank that it passes.
 void expect_near_sum(const std::vector<std::vector<float>>& in, const std::vector<float>& out) {
   for (std::size_t i = 0; i < out.size(); i++) {
     double sum = 0;
@@ -47,8 +47,8 @@ void expect_near_sum(const std::vector<std::vector<float>>& in, const std::vecto
   }
 }
 
-// Random floats, whose sum depends on the order: equal bits on all ranks, and the sum in rank order if that is
-// guaranteed.
+// The input is random floats, whose sum depends on the order. Expects equal bits on all ranks, and the sum in rank
+// order if this order is guaranteed.
 void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed, DType wire = DType::f32) {
   Random random(seed);
   const std::uint64_t count = random.from(1, 300), slab = draw_slab(count, random);
@@ -93,7 +93,7 @@ TEST_P(EveryAlgorithm, AddsFloatsThatTravelIn16BitsToEqualBits) {
     }
 }
 
-// Returns the result of one world for random bytes, which are numbers of every kind.
+// Returns the result of one world whose input is random bytes, which are numbers of every kind.
 std::vector<std::vector<std::byte>> reduce_bytes(Algorithm algorithm, int world, std::uint64_t count, DType dtype,
                                                  Op op, const Weather& weather, std::uint64_t seed) {
   Random random(seed);
@@ -172,7 +172,7 @@ TEST(Simulation, OperationsFollowEachOtherWithoutAGap) {
   }
 }
 
-// Some operations block, others are started and go on at the same time as later operations in other groups.
+// Some operations block. Others are started, and go on at the same time as later operations in other groups.
 TEST(Simulation, ProgramsInGroupsComeToTheirEnd) {
   for (const std::uint64_t seed : seeds(2000)) {
     Random random(seed);

@@ -13,8 +13,8 @@ namespace anello::shm {
 namespace {
 
 // Acts like an operation: messages consist of whole elements, the writer is some messages ahead of the reader, and both
-// align at the beginning of a message. The reader takes only whole elements. Every byte has its value, and all bytes
-// arrive.
+// sides align the pipe at the beginning of a message. The reader takes only whole elements. Every byte has its value,
+// and all bytes arrive.
 void carry_at_random(std::size_t capacity, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&random](std::size_t end) { return std::size_t(random() % end); };
@@ -89,7 +89,7 @@ TEST(BytePipe, CarriesAnyMessagesAtAnyPace) {
     }
 }
 
-// Bytes, their order and the aligned beginnings are kept if two threads run at different paces.
+// If two threads run at different paces, the bytes still arrive in order, with aligned beginnings of messages.
 TEST(BytePipe, CarriesMessagesBetweenThreads) {
   BytePipe pipe;
   pipe.slotted = kShortBytes;

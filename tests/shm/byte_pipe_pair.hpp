@@ -10,7 +10,7 @@
 namespace anello::shm {
 
 inline constexpr std::size_t kCapacity = 192;
-inline constexpr std::size_t kSlotted = 120;  // limit of write() for a slot, unless a test sets another
+inline constexpr std::size_t kSlotted = 120;  // write() uses a slot up to this size, unless a test sets another limit
 
 struct BytePipe {
   explicit BytePipe(std::size_t capacity = kCapacity) : memory(capacity) {}

@@ -70,7 +70,7 @@ TEST(BytePipe, PiecesThatGoTogetherShareASlot) {
   EXPECT_EQ(write(last, last), 0) << "order is kept";
 }
 
-// Pieces of every length, so that each byte is on either side of a cache line's end.
+// The test uses pieces of every length, so each byte is once before and once after the end of a cache line.
 TEST(BytePipe, ASlotHoldsItsPiecesInTheirOrder) {
   BytePipe pipe;
   std::vector<std::byte> all(kShortBytes);
@@ -95,7 +95,7 @@ TEST(BytePipe, WhatFindsNoFreeSlotIsWrittenBesideThem) {
   EXPECT_EQ(pipe.reader.peek().data(), pipe.state->slots[0].bytes.data());
 }
 
-// A pipe reaches these positions after days of constant use. An earlier version waited forever there.
+// A pipe reaches such high positions after days of constant use. An earlier version of the pipe then waited forever.
 TEST(BytePipe, BytesBeyondThePositionsOfSlotsAreWrittenBesideThem) {
   BytePipe pipe;
   constexpr std::size_t kEnd = std::size_t{1} << (64 - PipeState::kLengthBits);
@@ -269,8 +269,8 @@ TEST(BytePipe, WhatIsKeptTakesRoomUntilItIsTaken) {
   EXPECT_EQ(pipe.write(1000), kCapacity) << "nothing is kept any more";
 }
 
-// The reader must report skipped bytes too. An earlier version did not, and then the smallest pipe had no room for the
-// next operation.
+// The reader must report skipped bytes as read, too. An earlier version did not report them, and then the smallest pipe
+// had no room for the next operation.
 TEST(BytePipe, WhatIsSkippedTakesNoRoom) {
   BytePipe pipe(kLineBytes);
   EXPECT_EQ(pipe.write(200, 4), 4);

@@ -46,7 +46,7 @@ TEST_F(FdMessages, SayWhatToDoIfNoDescriptorIsLeft) {
   }
 }
 
-// There is room for only one of the two descriptors, and this one is closed again.
+// The process has room for only one of the two descriptors. The one that was received must be closed again.
 TEST_F(FdMessages, LeaveNoDescriptorIfOneOfThemDoesNotFit) {
   const std::array<int, 2> both{mine_.get(), mine_.get()};
   (void)receive_fd_message(mine_, 5);

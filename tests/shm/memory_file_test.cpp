@@ -53,7 +53,7 @@ TEST(MemoryFile, AnotherSizeOrOneThatMayShrinkIsRefused) {
   EXPECT_EQ(open_descriptors(), before) << "a refused one is closed";
 }
 
-// Runs in a child, because the kernel sends a signal for a file beyond the limit, which would end the process.
+// Runs in a child process, because for a file beyond the limit the kernel sends a signal, which would end the test.
 TEST(MemoryFile, BeyondTheLimitOfFilesIsAnError) {
   const int end = in_child([] {
     const rlimit limit{.rlim_cur = 10'000, .rlim_max = RLIM_INFINITY};

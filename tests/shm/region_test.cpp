@@ -11,7 +11,7 @@
 namespace anello::shm {
 namespace {
 
-// A peer still has the file of the freed memory, and would otherwise keep its pages.
+// A peer still has the file of the freed memory. If the pages were not freed, the peer would keep them.
 TEST(Region, ThatIsFreedLeavesNoPage) {
   for (const std::size_t bytes : {std::size_t(1), std::size_t(100'000)}) {
     auto* const memory = static_cast<std::byte*>(allocate(bytes));

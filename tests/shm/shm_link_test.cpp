@@ -85,8 +85,8 @@ TEST(ShmLink, SendsPiecesThatGoTogetherAsOneRun) {
   EXPECT_EQ(pair.taker.peek().size(), 68) << "each in a line of its own";
 }
 
-// The pieces of a call still begin with bytes that the other side has just taken. The remaining pieces may fit into one
-// line, although all pieces together do not.
+// The pieces of a call still begin with bytes that the other side has just taken. All pieces together do not fit into
+// one line, but the remaining pieces may.
 TEST(ShmLink, TheRestOfAReferenceIsNotSentTwice) {
   Pair pair;
   constexpr std::size_t kBytes = 40000, kRest = 100;
@@ -138,7 +138,8 @@ TEST(ShmLink, WakesTheOtherSideOnlyIfItSleeps) {
 
 using Memory = std::vector<char, Allocator<char>>;
 
-// The error must not blame the peer: an Error of a link gets the peer's rank.
+// The error must not blame the peer. So the link must not throw an Error, because an Error of a link gets the peer's
+// rank.
 TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
   for (const bool shown_first : {false, true}) {
     Pair pair;
@@ -161,7 +162,7 @@ TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
   }
 }
 
-// A list in which tensors whose memory is unmapped next lie between new tensors.
+// The test sends a list of new tensors, and among them tensors whose memory would be unmapped next.
 TEST(ShmLink, KeepsWhatIsReferredToMapped) {
   Pair pair;
   pair.maker.begin(true, true);

@@ -7,7 +7,7 @@
 
 namespace anello {
 
-// Returns the verdict of all living ranks; fails the test if a rank has none or a different one.
+// Returns the verdict of all living ranks. Fails the test if a rank has no verdict or a different verdict.
 inline failure::Verdict common_verdict(Assembly& assembly) {
   const std::vector<int> ranks = assembly.alive();
   failure::Verdict first;
@@ -29,7 +29,7 @@ inline void expect_no_verdict(Assembly& assembly) {
   for (const int rank : assembly.alive()) EXPECT_FALSE(assembly[rank].verdict()) << "rank " << rank;
 }
 
-// Runs body(assembly) with many seeds, in worlds of 2 to 9 ranks and of 16 ranks, from `min_size` on.
+// Runs body(assembly) with many seeds, in worlds of 2 to 9 and of 16 ranks, but of `min_size` ranks at least.
 template <class Body>
 void in_many_worlds(int min_size, Body body) {
   for (const std::uint64_t seed : seeds(40))

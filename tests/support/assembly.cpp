@@ -141,7 +141,7 @@ void Assembly::connect(int rank, int peer) {
   at(peer).detector.connected(rank);
 }
 
-// Passes on goodbyes that wait in ranks, at random moments.
+// At random moments, passes on the goodbyes that wait in ranks.
 void Assembly::pass_on(unsigned percent) {
   for (const int rank : alive())
     if (!at(rank).is_paused && random_.percent(percent)) at(rank).detector.pass_on();

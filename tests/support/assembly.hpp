@@ -32,13 +32,13 @@ class Assembly {
   void kill(int rank);
   // The rank leaves the world, and ends as soon as its goodbye is on its way: it passes nothing on any more.
   void depart(int rank, std::uint64_t completed = 0);
-  void stop(int rank);  // its neighbours do not notice it
+  void stop(int rank);  // its neighbours do not notice this
   // The rank does not run. Messages to it arrive when it resumes.
   void pause(int rank);
   void resume(int rank);
   void cut(int a, int b);
 
-  // Delivers one message or notice, drawn at random. False if there is none.
+  // Delivers one message or notice, drawn at random. Returns false if there is none.
   bool step();
   void deliver_all();
   void deliver_some();

@@ -249,8 +249,8 @@ bool Part::is_right(T value, T exact) const {
   return value == exact || (exercise_.op == Op::average && value == as_sent(exact));
 }
 
-// Returns the number of right elements before the first wrong one. Elements after the first period are compared with
-// the part that was already found right: first all bytes at once, and then each number, because equal numbers may
+// Returns the number of right elements before the first wrong element. Elements after the first period are compared
+// with the part that was already found right: first all bytes at once, and then each number, because equal numbers may
 // differ in their bits.
 template <class T>
 std::uint64_t Part::right_elems(const Block& block) const {

@@ -1,6 +1,6 @@
 // One collective operation with a given input for each rank and an expected result. The numbers are small and whole, so
-// that every type and order of reduction gives the same result; arithmetic_test checks the rest. Shared by tests that
-// run plans over simulated links and tests that run worlds.
+// that every type and order of reduction gives the same result; arithmetic_test checks other numbers. Shared by tests
+// that run plans over simulated links and tests that run worlds.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -35,8 +35,8 @@ struct Exercise {
 };
 std::string describe(const Exercise& exercise);
 
-// Bytes of a resource, which are filled, copied and compared all at once. A std::pmr::vector handles each byte
-// separately, which took a third of the processor time of anello-conformance under the thread sanitizer.
+// Bytes of a memory resource, which are filled, copied and compared all at once. A std::pmr::vector would handle each
+// byte separately; under the thread sanitizer, this took a third of anello-conformance's processor time.
 class Memory {
  public:
   explicit Memory(std::pmr::memory_resource* resource = std::pmr::get_default_resource()) : resource_(resource) {}
@@ -101,7 +101,8 @@ class Part {
   int rank_;
   plan::Parts parts_;  // parts of the larger buffer; for alltoall, of the output
   std::uint64_t input_elems_ = 0, output_elems_ = 0;
-  // first_: memory of both, or of the input; second_: of the output; original_: the input as it was.
+  // first_: memory of input and output together, or of the input; second_: memory of the output; original_: a copy of
+  // the input before the operation.
   Memory first_, second_, original_;
   std::byte *input_ = nullptr, *output_ = nullptr;
 };

@@ -1,5 +1,5 @@
 // A core and a clock for one waiting thread, so that the rules for waiting are tested independently of the machine.
-// Reading the clock takes 100 ns, and a yield takes `yield_takes`. There is one such core at a time.
+// Reading the clock takes 100 ns, and a yield takes `yield_takes`. Only one such core may exist at a time.
 #pragma once
 #include <chrono>
 

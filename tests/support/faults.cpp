@@ -54,7 +54,7 @@ void before_allocation() {
   if (anello::faults::fails(anello::faults::state.plan.memory)) throw std::bad_alloc();
 }
 
-// Replaces libc's function, which dlsym(RTLD_NEXT) finds. The next function does the same.
+// Replaces the C library's function, which dlsym(RTLD_NEXT) finds. So does the next function.
 extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
   if (anello::faults::fails(anello::faults::state.plan.descriptor)) {
     errno = EMFILE;

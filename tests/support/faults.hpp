@@ -1,6 +1,6 @@
-// Injects faults into this process: an allocation, a descriptor or a thread that fails when it is requested. A test
-// that links this has its operator new, memfd_create() and pthread_create() replaced. They fail only on threads that
-// have asked for it, so ranks that are threads can have different faults.
+// Injects faults into this process: an allocation, a descriptor or a thread that fails when it is requested. In a test
+// that links this, operator new, memfd_create() and pthread_create() are replaced. They fail only on threads that have
+// called plan(), so ranks that are threads can have different faults.
 #pragma once
 #include <cstdint>
 
@@ -8,12 +8,12 @@ namespace anello::faults {
 
 struct Plan {
   std::int64_t memory = -1;      // the allocation with this number, from 0 on, fails; negative: none
-  std::int64_t descriptor = -1;  // the same for a new piece of shared memory
-  std::int64_t thread = -1;      // the same for a new thread
+  std::int64_t descriptor = -1;  // likewise, the number of a new piece of shared memory
+  std::int64_t thread = -1;      // likewise, the number of a new thread
   bool for_ever = false;         // all later requests fail too
 };
 
-// Sets the faults of the calling thread. Returns whether the previous plan has had its effect.
+// Sets the faults of the calling thread. Returns true if a request has failed because of the previous plan.
 bool plan(const Plan& plan);
 // Makes the next `count` allocations of all threads but the calling one fail.
 void fail_allocations_of_others(int count);

@@ -20,8 +20,8 @@ inline bool is_free(std::uint16_t port) {
 }
 
 // Returns the first of `count` consecutive ports on which no process listens. These ports are below the ports that jobs
-// choose (rendezvous/join/job_ports.hpp), and below those of outgoing connections. So other tests that run at the same
-// time do not take them. Throws std::runtime_error if there are none.
+// choose (rendezvous/join/job_ports.hpp), and below the ports of outgoing connections. So other tests that run at the
+// same time do not take them. Throws std::runtime_error if there are no such ports.
 inline std::uint16_t consecutive_free_ports(int count) {
   constexpr int kFirst = 10000, kEnd = 20000;
   const int blocks = (kEnd - kFirst) / count;

@@ -27,7 +27,7 @@ class FullPipe {
   FullPipe(const FullPipe&) = delete;
   FullPipe& operator=(const FullPipe&) = delete;
 
-  // Reads standard error until it ends with this text. If that takes too long, returns the text so far.
+  // Reads standard error until the output ends with this text. If this takes too long, returns the text so far.
   std::string read_until(const std::string& end) {
     std::string all;
     pollfd polled{ends_[0], POLLIN, 0};

@@ -1,4 +1,4 @@
-// A world of threads that behaves like one on several hosts: shared memory within each host, TCP between them.
+// A world of threads that behaves like a world on several hosts: shared memory within each host, TCP between them.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// The kinds of collectives for tests, from the table: a new kind is tried without a further line.
+// The kinds of collectives for tests, from the table, so that tests also cover a new kind.
 #pragma once
 #include <vector>
 

@@ -12,7 +12,7 @@ struct Loopback {
   asio::ip::tcp::acceptor listener{context, {asio::ip::address_v4::loopback(), 0}};
   asio::ip::tcp::socket a{context}, b{context};
 
-  // Small buffers make moves partial; with 0 the system chooses their size.
+  // With small buffers, moves are partial; with 0, the system chooses the buffers' size.
   explicit Loopback(int buffer_bytes = 0) {
     if (buffer_bytes > 0) listener.set_option(asio::socket_base::receive_buffer_size(buffer_bytes));
     a.open(asio::ip::tcp::v4());

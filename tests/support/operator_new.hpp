@@ -1,12 +1,13 @@
 // Replaces all forms of operator new and delete in a program: a test includes this in one source file, and defines
-// before_allocation() there. No form is missing: memory from a sanitizer's operator new must not reach the free() here.
+// before_allocation() there. All forms must be here, because memory from a sanitizer's operator new must not reach the
+// free() of this file.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
-// Called before each allocation, on its thread. operator new throws its exceptions.
+// Called before each allocation, on the thread that allocates. Its exceptions leave operator new.
 void before_allocation();
 
 namespace anello::testing {

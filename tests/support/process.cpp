@@ -86,8 +86,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
-// Allocates no memory: another thread may have held the allocator's lock at the fork, and it is never released in the
-// child.
+// Allocates no memory: another thread may have held the allocator's lock at the fork, and this lock is never released
+// in the child.
 [[noreturn]] void become(char** argv, char** envp, const Surroundings& surroundings, const Ends& ends) {
   if (surroundings.terminal_columns > 0) login_tty(dup(ends.child_in));
   if (surroundings.background) {
@@ -138,7 +138,7 @@ Process::~Process() {
     reaped();
     std::this_thread::sleep_for(kLook);
   }
-  if (!reaped()) {  // a process that is ending has no environment any more, and so no mark: it is killed by its id
+  if (!reaped()) {  // a process that is ending has lost its environment, and so its mark
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
@@ -226,7 +226,8 @@ std::vector<pid_t> Process::marked() const {
   return out;
 }
 
-// Looks twice, because a process that is executing a program has no environment for a moment, and is not found then.
+// Looks twice, because a process that begins to execute a program has no environment for a moment, and is not found in
+// this moment.
 bool Process::none_left(Milliseconds limit) const {
   const auto deadline = Clock::now() + limit;
   int clear = 0;

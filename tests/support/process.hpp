@@ -1,6 +1,6 @@
 // Real processes for tests: start a program, write to it and read from it, wait for it with a limit, and check that
-// none of its processes is left. For a test of one thread. Every process has a mark in its environment, which its
-// children inherit. By this mark all of them are found, even those that have left their process group.
+// none of its processes is left. For tests of one thread. Every started process has a mark in its environment, which
+// its children inherit. This mark shows all of these processes, even processes that have left their process group.
 #pragma once
 #include <sys/types.h>
 
@@ -17,7 +17,7 @@ inline constexpr Milliseconds kLong{300000};  // limit for events that must happ
 
 struct Surroundings {
   std::vector<std::string> environment = {};  // "NAME=value" sets, "NAME" removes
-  std::optional<std::string> input = {};      // standard input's whole content; nothing: it stays open
+  std::optional<std::string> input = {};      // the whole standard input; nothing: the input stays open
   int terminal_columns = 0;                   // above 0: the three standard descriptors are a terminal this wide
   bool background = false;                    // not in the foreground process group of that terminal
   bool ignore_hangup = false;                 // in the same way as nohup
@@ -34,7 +34,7 @@ class Process {
   void signal(int number) const;
   void type(std::string_view text) const;  // into its standard input
   void close_input();
-  void close_output();  // closes the read end of its standard output
+  void close_output();  // closes the read end of the process's standard output
 
   // The output so far. On a terminal, standard error is part of the output.
   const std::string& out() const { return out_; }
@@ -46,7 +46,7 @@ class Process {
   // limit.
   int wait(Milliseconds limit = kLong);
 
-  std::vector<pid_t> marked() const;                 // every living process with its mark
+  std::vector<pid_t> marked() const;                 // every living process with this process's mark
   bool none_left(Milliseconds limit = kLong) const;  // false after `limit`
 
  private:

@@ -1,4 +1,4 @@
-// One world of threads with a proxy between every two ranks, for their control connections and their data (by TCP).
+// A world of threads with a proxy between every two ranks, for their control connections and for their data over TCP.
 #pragma once
 #include <map>
 #include <memory>
@@ -31,7 +31,7 @@ class Proxied {
     return collect_told([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
   }
 
-  // Returns the port of another proxy for that listener, which no rank uses.
+  // Returns the port of a further proxy for that listener. No rank uses this proxy.
   std::uint16_t further(const Proxy::Endpoint& target) {
     const std::lock_guard lock(mutex_);
     further_.push_back(std::make_shared<Proxy>(context_, target));

@@ -1,5 +1,5 @@
-// A proxy in front of a listener: passes bytes on in both directions, with the faults that are set. It uses its event
-// loop's thread; any thread may call fault().
+// A proxy in front of a listener: passes bytes on in both directions, with the faults that are set. It runs on its
+// event loop's thread; any thread may call fault().
 #pragma once
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -16,9 +16,9 @@ namespace anello {
 class Proxy {
  public:
   struct Fault {
-    std::chrono::milliseconds delay{0};  // of all bytes
-    std::uint64_t bytes_a_second = 0;    // each way of each connection; 0: unlimited
-    bool cut_off = false;  // no byte passes, not even an end; bytes sent meanwhile are passed on afterwards
+    std::chrono::milliseconds delay{0};  // delay of all bytes
+    std::uint64_t bytes_a_second = 0;    // limit for each way of each connection; 0: unlimited
+    bool cut_off = false;                // no byte and no end passes; bytes sent meanwhile pass afterwards
     // Each happens once, when the first connection has passed this number of bytes in one direction:
     std::optional<std::uint64_t> corrupt_at;     // one bit is flipped
     std::optional<std::uint64_t> drop_at;        // one byte is lost

@@ -19,11 +19,12 @@ inline constexpr int kSlowdown = 8;
 inline constexpr int kSlowdown = 1;
 #endif
 
-// Sizes for worlds of threads. With a sanitizer only the code that runs matters, which is the same for most sizes;
-// plain runs check results, and anello-conformance runs every algorithm in worlds of 1 to 8 ranks with sanitizers too.
-// Large worlds take most of the time, and their plans are the same over TCP and in shared memory, and are also tested
-// by the simulation and anello-conformance. So each of the sizes 6, 7, 9 and 16 is tested over only one of the two.
-// Both lists have the same length, because CTest gets the cases from one of them.
+// Sizes for worlds of threads. With a sanitizer, only the code that runs matters, and most sizes run the same code.
+// Plain runs check results, and anello-conformance also runs every algorithm with sanitizers, in worlds of 1 to 8
+// ranks. Large worlds take most of the time. Their plans are the same over TCP and in shared memory, and the simulation
+// and anello-conformance test these plans too. So each of the sizes 6, 7, 9 and 16 is tested either over TCP or in
+// shared memory. The lists for TCP and for shared memory have the same length, because CTest takes the cases from one
+// of these lists.
 inline std::vector<int> world_sizes() {
   if (kSlowdown > 1) return {1, 2, 3, 4};
   if (environment("ANELLO_TRANSPORT") == "tcp") return {1, 2, 3, 4, 5, 6, 8, 16};

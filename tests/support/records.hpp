@@ -1,4 +1,4 @@
-// Records of operations for tests that need some.
+// Records of operations, for tests.
 #pragma once
 #include "ring/trace/record.hpp"
 

@@ -23,8 +23,8 @@ inline std::ptrdiff_t entries(const char* folder) {
 inline std::ptrdiff_t open_descriptors() {
   return entries("/proc/self/fd");
 }
-// A usable link may still close descriptors that it needed only for its start. Returns when none has been opened or
-// closed for a while.
+// A usable link may still close descriptors that it needed only for its start. Returns when no descriptor has been
+// opened or closed for a while.
 inline void wait_for_descriptors_to_settle() {
   constexpr int kQuietLooks = 60;
   std::ptrdiff_t before = open_descriptors();
@@ -35,8 +35,8 @@ inline void wait_for_descriptors_to_settle() {
     before = now;
   }
 }
-// Returns the sockets, event loops and bells that a program inherits if this process starts it now. (It opens and
-// closes files of its own meanwhile.)
+// Returns the sockets, event loops and bells that a program inherits if this process starts it now. (The function
+// itself opens and closes files meanwhile.)
 inline std::set<std::string> inherited_sockets() {
   char program[] = "sleep", time[] = "60";
   char* const words[] = {program, time, nullptr};
@@ -52,7 +52,7 @@ inline std::set<std::string> inherited_sockets() {
   waitpid(child, nullptr, 0);
   return sockets;
 }
-// Returns the number of threads. A joined thread may be listed for a moment longer.
+// Returns the number of threads. A joined thread may be listed for a moment longer, so this waits for `expected`.
 inline std::ptrdiff_t running_threads(std::ptrdiff_t expected) {
   for (int k = 0; k < 4000 && entries("/proc/self/task") > expected; k++)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -79,7 +79,7 @@ class FewDescriptors {
   FewDescriptors(const FewDescriptors&) = delete;
 
  private:
-  static constexpr rlim_t kLongLived = 8;  // the first descriptors of a process, which it keeps
+  static constexpr rlim_t kLongLived = 8;  // number of the first descriptors of a process, which it keeps
   void give_back() {
     close(taken_.back());
     taken_.pop_back();

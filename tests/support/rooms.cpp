@@ -1,4 +1,4 @@
-// The rules about rooms: which room includes which, and whether the pages show it.
+// The rules about rooms: which rooms a room may include, and whether the pages show these includes.
 #include <map>
 #include <regex>
 #include <set>
@@ -143,7 +143,7 @@ Complaints rooms_in_circles(Uses uses) {
   return out;
 }
 
-// Each room of the ring and of the rendezvous that includes others than base stands on a page as
+// Each room of the ring and of the rendezvous that includes other rooms than base has a line on a page, such as
 // "run: link, plan, trace".
 Complaints wrong_picture(const std::vector<File>& tree) {
   Complaints out = rooms_in_circles(kUses);

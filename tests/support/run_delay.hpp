@@ -1,5 +1,5 @@
-// How long each thread of a process was ready to run but had no core, as counted by Linux. In such a time a process
-// cannot keep a time limit. Any thread.
+// How long each thread of a process was ready to run but had no core, as counted by Linux. During such a time, a
+// process cannot meet a time limit. Any thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -26,7 +26,7 @@ inline RunDelays run_delays(const std::string& process = "self") {
   return delays;
 }
 
-// The delay of the calling thread since it began.
+// The delay of the calling thread since the thread began.
 inline std::chrono::nanoseconds own_run_delay() {
   std::ifstream counts("/proc/thread-self/schedstat");
   std::int64_t ran = 0, waited = 0;

@@ -1,4 +1,4 @@
-// A simulated world with its weather and its ranks' operations, drawn from a seed.
+// A simulated world with its weather (how links and ranks behave) and its ranks' operations, drawn from a seed.
 #pragma once
 #include <memory>
 #include <optional>
@@ -49,7 +49,7 @@ struct Scenario {
   void add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random,
            std::size_t group = 0, bool blocks = true);
   void add_any(Random& random);             // in the world, one operation after another
-  void add_any_in_a_group(Random& random);  // operations that block or do not
+  void add_any_in_a_group(Random& random);  // blocking and asynchronous operations
   Exercise draw_exercise(Kind kind, Random& random, std::size_t group = 0) const;
   std::string description() const;
 
@@ -61,8 +61,8 @@ struct Scenario {
     std::size_t operation = 0;
     int member = 0;
   };
-  std::vector<std::vector<Origin>> origins_;  // of the program's tasks
-  std::vector<std::uint64_t> sequences_;      // of operations, by group
+  std::vector<std::vector<Origin>> origins_;  // the operations to which the program's tasks belong
+  std::vector<std::uint64_t> sequences_;      // sequence numbers of operations, by group
 };
 
 std::uint64_t draw_slab(std::uint64_t count, Random& random);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMinCapacity = kSignatureBytes + run::Execution::kMaxElemBytes;  // Link guarantees it
 
-// Keeps freed memory in the process. Every simulated rank has its own receive buffer; getting the buffers from the
-// system each time would take three quarters of a simulation's time.
+// Keeps freed memory in the process. Every simulated rank has its own receive buffer; if each simulation got them from
+// the system, this would take three quarters of its time.
 void keep_freed_memory() {
   static const bool keeps = mallopt(M_MMAP_THRESHOLD, 1 << 25) == 1 && mallopt(M_TRIM_THRESHOLD, 1 << 30) == 1;
   static_cast<void>(keeps);
@@ -171,7 +171,8 @@ void Simulation::draw_stalls() {
   }
 }
 
-// The number of empty ticks after which certainly nothing will move any more, since every rank has had many turns.
+// The number of ticks without a move after which certainly nothing will move any more, since every rank has had many
+// turns.
 std::uint64_t Simulation::patience() const {
   std::size_t max_seats = 1;
   for (const auto& rank : ranks_) max_seats = std::max(max_seats, rank->seats.size());
@@ -187,7 +188,7 @@ void Simulation::submit(Rank& rank) {
   }
 }
 
-// Draws a seat that has something to do; null if there is none.
+// Draws a seat that has something to do; null if there is no such seat.
 Simulation::Seat* Simulation::draw_seat(Rank& rank) {
   std::vector<Seat*> busy;
   for (const auto& seat : rank.seats)

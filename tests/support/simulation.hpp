@@ -1,7 +1,7 @@
 // A world in memory: the Driver and Execution of every rank, or its MessageExecution, over links that hold few bytes
-// and deliver late and in small pieces, with ranks that are slow or stand still, and a simulated clock. Groups have
-// separate links, and a rank serves them in turn. Everything follows from one seed. One thread. In each tick of the
-// clock one rank, drawn at random, makes one pass in one of its groups.
+// and deliver late and in small pieces. Ranks may be slow or stand still, and the clock is simulated. Groups have
+// separate links, and a rank serves its groups in turn. Everything follows from one seed. One thread. In each tick of
+// the clock one rank, drawn at random, makes one pass in one of its groups.
 #pragma once
 #include <anello/error.hpp>
 #include <deque>
@@ -18,18 +18,18 @@
 
 namespace anello {
 
-// How adverse the world is; times in ticks.
+// The difficulties of links and ranks; times in ticks.
 struct Weather {
   std::uint64_t capacity_bytes = 1000;  // capacity of a link, each way
-  std::uint64_t max_delay = 0;          // from sending until it can be received
+  std::uint64_t max_delay = 0;          // from the send of a byte until it can be received
   int short_percent = 0;                // percentage of moves that are shortened
-  int refused_percent = 0;              // percentage of moves that move nothing although they could
+  int refused_percent = 0;              // percentage of moves that move nothing, though they could
   bool lends = false;                   // bytes count as sent only when they have been received
   bool shows_room = false;              // computed bytes are written directly to a link's memory
   bool shows = false;                   // received bytes can be read in the link's memory
   bool joins = true;                    // short messages are sent in one piece
   int by_message_percent = 0;           // percentage of operations by short messages that use MessageExecution
-  std::uint64_t max_lazy = 1;           // a rank uses one turn in at most this many, drawn for each rank
+  std::uint64_t max_lazy = 1;           // a rank uses one of n turns; n is drawn for each rank, up to this
   int stalls = 0;                       // number of pauses in which a rank makes no pass or a link moves no byte
   std::uint64_t longest_stall = 0;
 };
@@ -49,7 +49,7 @@ struct Fault {
   std::uint64_t after_bytes = 0;
 };
 
-// One rank's part of an operation. Objects that it points to outlive the simulation.
+// One rank's part of an operation. The objects that the pointers refer to must outlive the simulation.
 struct Task {
   const plan::Plan* plan = nullptr;
   run::Arithmetic arithmetic;
@@ -57,7 +57,7 @@ struct Task {
   Signature signature;
   run::Scaling scaling = {}, input_scaling = {};
   std::size_t group = 0;
-  bool blocks = true;  // the rank's next task is submitted when this one is done; otherwise at once
+  bool blocks = true;  // the next task is submitted when this task is done; else at once
 };
 
 class Simulation {
@@ -69,12 +69,12 @@ class Simulation {
   ~Simulation();
 
   struct Outcome {
-    std::vector<std::size_t> completed;   // number of tasks, by rank
-    std::vector<std::vector<bool>> done;  // by rank and task
+    std::vector<std::size_t> completed;   // number of completed tasks, by rank
+    std::vector<std::vector<bool>> done;  // by rank and task: whether the task is done
     std::optional<Error> error;           // the first error that a rank throws; it ends the world
     int noticed_by = -1;
     bool stuck = false;            // nothing can move any more, although no rank sees a reason
-    std::uint64_t bytes_left = 0;  // on links without a fault
+    std::uint64_t bytes_left = 0;  // bytes left on links without a fault
     bool all_done = false;
   };
   Outcome run();

@@ -1,6 +1,6 @@
 // Measures the longest time for which a thread was ready to run but had no core, or for which the machine stood still.
-// The waits between a busy thread's turns are not added up: on a loaded machine their sum is soon longer than any
-// limit, and would excuse every failure, although the thread runs many times a second.
+// The waits between the turns of a busy thread are not added up. On a busy machine, their sum soon exceeds any limit,
+// although the thread runs many times a second; so the sum would excuse every failure.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace anello {
 
-// The longest wait in samples of all threads: the wait of one thread between two samples. If several waits fall between
-// two samples it is their sum, which is at most the time between the samples.
+// Takes samples of all threads. The result is the longest wait of one thread between two samples. If a thread waits
+// several times between two samples, its waits are added up; their sum is at most the time between the samples.
 class LongestWait {
  public:
   explicit LongestWait(RunDelays first) : last_(std::move(first)) {}
@@ -39,16 +39,16 @@ class LongestWait {
 // Assumes that each thread that a message needs waits for a core for `longest_wait`. True if a healthy rank could then
 // be considered silent. A heartbeat needs three threads: one of the sender, one of the proxies and one of the receiver.
 // Two heartbeats are an eighth of the limit apart. `ping`: if the ranks ping each other, the proxies' time for the
-// messages of one ping. The ranks themselves need six turns more: the pinging rank begins, and then both answer each
-// other until the pinged rank has accepted.
+// messages of one ping. The ranks themselves need six further turns: the pinging rank begins, and then both ranks
+// answer each other until the pinged rank has accepted.
 inline bool could_be_silent(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit,
                             std::optional<std::chrono::milliseconds> ping) {
   constexpr int kHeartbeatTurns = 3, kPingTurns = 6;
   return kHeartbeatTurns * longest_wait >= limit * 7 / 8 || (ping && *ping + kPingTurns * longest_wait >= limit);
 }
 
-// How much later than specified an error may reach all ranks: it needs this number of turns on its way from thread to
-// thread and from rank to rank.
+// How much later than specified an error may reach all ranks: on its way from thread to thread and from rank to rank,
+// the error needs kTurns turns.
 inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait) {
   constexpr int kTurns = 10;
   return kTurns * longest_wait;
@@ -59,8 +59,8 @@ inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait
   return lateness(longest_wait) + (longest_wait >= limit / 4 ? limit : std::chrono::milliseconds(0));
 }
 
-// Takes samples of these processes' threads in its own thread. If this thread wakes up late, that counts too: the
-// machine may have stood still.
+// Takes samples of these processes' threads in its own thread. If the sampling thread wakes up late, its delay counts
+// too, because the machine may have stood still.
 class Starvation {
  public:
   explicit Starvation(std::vector<std::string> processes = {"self"}) : processes_(std::move(processes)) {}

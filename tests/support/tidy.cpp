@@ -95,8 +95,8 @@ Complaints wall_clocks(const std::vector<File>& tree) {
 
 Complaints unlisted_sources(const std::vector<File>& tree) {
   static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])"), word(R"x([^\s()"]+)x");
-  // `headers`: all included paths. `sources`: all names in the lists, as paths from the root; a list may also have
-  // stems, for a loop.
+  // `headers`: all included paths. `sources`: all names in the lists, as paths from the root. A list may also have
+  // names without endings, for a loop.
   std::set<std::string> headers, sources;
   const auto read_list = [&](const File& file, const std::string& line) {
     for (std::sregex_iterator it(line.begin(), line.end(), word), end; it != end; ++it)
@@ -126,8 +126,8 @@ Complaints unlisted_sources(const std::vector<File>& tree) {
   return out;
 }
 
-// Two types with the same name in one program are undefined behaviour that no linker reports: an inline function of one
-// type runs on objects of the other.
+// Two types with the same name in one program are undefined behaviour, which no linker reports: an inline function of
+// one type may run on objects of the other type.
 Complaints shared_names(const std::vector<File>& tree) {
   static const std::regex opening(R"(^(?:inline )?namespace ?([\w:]*) ?\{)"), closing(R"(^\}  // namespace)"),
       type(R"(^(?:class|struct|enum class|enum|union) (\w+)(?: final)?(?: ?:(?!:)[^;]*)? ?\{)");
@@ -195,7 +195,8 @@ Complaints machine_paths(const std::vector<File>& tree) {
   return out;
 }
 
-// Finds lists of algorithms, which would lack a new algorithm: two names of the table, one after the other.
+// Finds lists of algorithms (two names of the table, one after the other), because such a list would lack a new
+// algorithm.
 Complaints algorithm_lists(const std::vector<File>& tree) {
   static const std::regex row(R"(^ANELLO_ALGORITHM\((\w+))");
   std::string names;

@@ -1,6 +1,6 @@
 // The project's rules that a compiler does not check, as functions from a source tree to complaints
-// ("ring/plan/x.cpp:3: ..."). They only read files and use no test framework, so that the rules can be tried on bad
-// trees.
+// ("ring/plan/x.cpp:3: ..."). The functions only read files and use no test framework, so tests can try the rules on
+// bad trees.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -41,8 +41,8 @@ class TimelineFile {
   }
 
   // Checks that every begin has its end, that spans of a row follow each other or are nested, and that messages were
-  // sent before they were received: the n-th message received from a rank is the n-th that it sent here. Returns the
-  // number of messages.
+  // sent before they were received: the n-th message received from a rank is the n-th message that this rank sent here.
+  // Returns the number of messages.
   std::size_t check() const {
     check_pairs();
     check_nesting();

@@ -1,4 +1,4 @@
-// Checks with limits of time, on a machine that may have no core for a thread when it needs one.
+// Checks with time limits, on a machine that may have no core for a thread when the thread needs one.
 #pragma once
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>

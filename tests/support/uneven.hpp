@@ -1,4 +1,4 @@
-// Parts of a buffer that are not equal: empty for some ranks, more than `count` elements for others.
+// Unequal parts of a buffer: some ranks have an empty part, and others have more than `count` elements.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -13,7 +13,7 @@
 
 namespace anello {
 
-// Carries out this rank's part; returns a description of a wrong result, or an empty text.
+// Carries out this rank's part of an exercise. Returns a description of a wrong result, or an empty text.
 inline std::string carry_out(Group& world, Exercise exercise) {
   exercise.world = world.size();
   if (exercise.kind == Kind::broadcast) exercise.in_place = true;
@@ -73,7 +73,7 @@ inline void carry_out_right(Group& world, const Exercise& exercise) {
   if (!wrong.empty()) throw std::runtime_error(wrong);
 }
 
-// The exception of a rank's program, and how long after the program's beginning it came.
+// The exception of a rank's program, and the time from the program's beginning to this exception.
 struct Told {
   int rank = -1;
   std::optional<Error> error;

@@ -23,7 +23,8 @@ bool is_ready(const std::future<Result>& future) {
   return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-// Each rank runs all nodes on one thread, in an order that differs between ranks. So no node may wait.
+// Each rank runs all nodes on one thread, in an order that differs between ranks. So no node may wait for its
+// operation.
 TEST_F(Calls, MayComeInAnotherOrderOnEachRank) {
   on_ranks(3, [](const Rank& its) {
     constexpr std::size_t kNodes = 24;
@@ -173,7 +174,8 @@ TEST_F(Calls, WorkInMemoryThatNothingElseUses) {
   });
 }
 
-// Outputs that the library makes are in its memory, without a copy; it is freed with the tensor.
+// Outputs that the library makes reach TensorFlow without a copy, in the library's memory. This memory is freed with
+// the tensor.
 TEST_F(Calls, GiveTensorFlowWhatTheyHaveMade) {
   on_ranks(2, [](const Rank& its) {
     const Node node = its.node("AnelloAllgather", {kFloat, kLong});
@@ -227,7 +229,7 @@ TEST_F(Calls, OfOneNameAreRefusedWhileOneIsUnderWay) {
     auto first = node.run({ones(1), now()});
     if (its.rank == 0) {
       const Result second = run(node, {ones(1)});
-      // Rank 1 may have come, so that the name is free again; then the second call waits for rank 1's second call.
+      // If rank 1 has come, the name is free again; then the second call waits for rank 1's second call.
       if (second.code != 0) {
         EXPECT_EQ(second.code, kInvalidArgument);
       }
@@ -236,7 +238,7 @@ TEST_F(Calls, OfOneNameAreRefusedWhileOneIsUnderWay) {
   });
 }
 
-// A set may be removed while kernels start: when the removal returns, they do not use its agenda any more.
+// A set may be removed while kernels start: when the removal returns, no kernel uses the set's agenda any more.
 TEST_F(Calls, KeepASetUntilTheyHaveSubmitted) {
   on_ranks(1, [](const Rank& its) {
     const Node node = its.node("AnelloAllreduce", {kFloat});

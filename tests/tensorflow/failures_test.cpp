@@ -86,7 +86,7 @@ TEST_F(Failures, BeforeAnOperationReachTheOtherRanks) {
   });
 }
 
-// TensorFlow has no memory for one rank, the first to come.
+// TensorFlow has no memory for one rank: the first rank that comes.
 TEST_F(Failures, OfTheMemoryOfOneRankReachTheOthers) {
   std::array<Result, 2> results;
   fake::fail("TF_ForwardInputOrAllocateOutput", 0);
@@ -103,7 +103,7 @@ TEST_F(Failures, OfTheMemoryOfOneRankReachTheOthers) {
 }
 
 TEST_F(Failures, OfTheWorldNameTheRankThatEndedIt) {
-  // Counted down when the first operation has ended on a rank; otherwise the end of the world could meet it.
+  // Each rank counts this down when its first operation has ended. Otherwise the world could end before this operation.
   std::latch first_has_ended(3);
   const auto program = [&](anello::World& world) {
     anello_group group{world};

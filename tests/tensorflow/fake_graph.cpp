@@ -37,7 +37,7 @@ std::unique_ptr<TF_OpKernelContext> take_running(TF_OpKernelContext* context) {
 // Acts as the executor when a kernel has called back: frees the context before others receive the result.
 void end(TF_OpKernelContext* raw) {
   auto context = take_running(raw);
-  // TensorFlow could not pass memory that the kernel holds on to the next node.
+  // If the kernel still holds memory, TensorFlow cannot pass this memory on to the next node.
   if (context->holds.use_count() != 1) misused("a kernel that ends holds tensors");
   Result result = std::move(context->failure);
   for (auto& output : result.code == 0 ? context->outputs : std::vector<std::optional<Value>>{}) {

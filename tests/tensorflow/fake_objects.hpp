@@ -39,7 +39,7 @@ struct TF_Tensor : anello::tensorflow::fake::Counted {
   explicit TF_Tensor(anello::tensorflow::fake::Value its, std::shared_ptr<void> of_kernel = nullptr)
       : value(std::move(its)), held(std::move(of_kernel)) {}
   anello::tensorflow::fake::Value value;
-  std::shared_ptr<void> held;  // shows whether the kernel that took the value from its context still holds it
+  std::shared_ptr<void> held;  // shows whether the kernel that took the value still holds the value
 };
 struct TF_OpDefinitionBuilder : anello::tensorflow::fake::Counted {
   std::string name;
@@ -62,8 +62,8 @@ struct TF_OpKernelConstruction {
   anello::tensorflow::fake::Result failure;
 };
 struct TF_OpKernelContext {
-  std::vector<std::optional<anello::tensorflow::fake::Value>> inputs, outputs;  // none: passed on, or not there yet
-  std::vector<int> types;                                                       // of outputs
+  std::vector<std::optional<anello::tensorflow::fake::Value>> inputs, outputs;  // no value: passed on, or not made yet
+  std::vector<int> types;                                                       // types of outputs
   anello::tensorflow::fake::Run run;
   anello::tensorflow::fake::Result failure = {};
   std::promise<anello::tensorflow::fake::Result> ended = {};

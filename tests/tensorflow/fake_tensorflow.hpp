@@ -98,13 +98,13 @@ void* look_up(const char* name);
 
 const std::map<std::string, Op>& ops();
 const KernelDefinition& kernel(const std::string& op, const std::string& device = "CPU");
-std::vector<std::string> functions();  // the names of all, as in TensorFlow
+std::vector<std::string> functions();  // the names of all functions, as in TensorFlow
 int living();                          // tensors, statuses and other objects that were made and not freed
 
 // From now on, until begin():
 void drop(const std::string& function);                    // look_up() does not find it
 void fail(const std::string& function, int calls_before);  // the call after `calls_before` others sets a status
-void give_other_callbacks();                               // done callbacks are not a std::function
+void give_other_callbacks();                               // "done" callbacks are then not a std::function
 void call_before(const std::string& function, std::function<void()> hook);
 
 struct Shape {
@@ -126,7 +126,7 @@ struct Run {
   int64_t iteration = 0;
 };
 
-// A node of a graph; its kernel is made with it.
+// A node of a graph. Its kernel is made and destroyed with the node.
 class Node {
  public:
   // Attributes that are not given have their defaults. `types`: the types of all outputs.

@@ -1,4 +1,4 @@
-// The registered ops, and reasons why they cannot be registered.
+// The registered ops, and the reasons for which a registration can fail.
 #include "tests/tensorflow/with_ops.hpp"
 
 namespace anello::tensorflow {

@@ -1,5 +1,5 @@
-// Tests of the ops: the ops are registered with a fake TensorFlow, and ranks are threads, each with an agenda, which is
-// the process set with the rank's number.
+// Tests of the ops: the ops are registered with a fake TensorFlow, and ranks are threads. Each rank has an agenda,
+// which is the process set with the rank's number.
 #pragma once
 #include <gmock/gmock.h>
 

@@ -66,7 +66,7 @@ TEST(DataParallel, AveragesCompressed) {
   expect_average(3, "bf16", 2e-2F);
 }
 
-// Sums over a large batch do not fit half precision; their average does.
+// Sums over a large batch do not fit into half precision, but their averages do.
 TEST(DataParallel, DividesBeforeItCompresses) {
   run_world(2, [](World& world) {
     const auto device = make_host_device(world);
@@ -104,8 +104,8 @@ TEST(Metrics, WeighBySamples) {
   });
 }
 
-// For any number of ranks, the sum of the residuals is kept. For an unchanged number, each rank gets its own residuals
-// back.
+// For any number of ranks, the sum of the residuals is kept. If the number of ranks is unchanged, each rank gets its
+// own residuals back.
 TEST(DataParallel, ResidualsComeBack) {
   Residuals saved;
   float sum = 0;

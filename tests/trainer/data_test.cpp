@@ -197,7 +197,7 @@ TEST_F(Mnist, RefusesImpossibleClaimsWithoutAllocating) {
   EXPECT_THAT(refusal(), HasSubstr("sides from 1 to 4096"));
   put_packed("train-images-idx3-ubyte", gzip(images(0x80000000, 28, 28, kilobyte)));
   EXPECT_THAT(refusal(), HasSubstr("2147483648 images"));
-  // The largest ratio of gzip: 64 MiB of real zeros in 64 KB, with a claimed size that they could almost reach.
+  // The largest ratio that gzip reaches: 64 KB hold 64 MiB of real zeros. These zeros almost reach the claimed size.
   put_packed("train-images-idx3-ubyte", gzip(images(82000, 28, 28, std::string(60 << 20, '\0'))));
   EXPECT_THAT(refusal(), HasSubstr("82000 images"));
   getrusage(RUSAGE_SELF, &after);

@@ -36,7 +36,8 @@ class ElasticProgram : public ::testing::Test {
                     checkpoint_ = scratch_ / "checkpoint";
 };
 
-// Rank 0 holds the lock of the checkpoint and writes the log. The process that is rank 0 next takes over both.
+// Rank 0 holds the lock of the checkpoint and writes the log. The process that becomes rank 0 next takes over the lock
+// and the log.
 TEST_F(ElasticProgram, EndsAsIfNoRankHadBeenLost) {
   const Words epochs = {"--epochs", "40"};
   Process training(elastic(3, epochs), {.environment = {"ANELLO_SILENCE_LIMIT=2000", "ANELLO_FLIGHT_DIR=none"}});
@@ -98,7 +99,7 @@ TEST_F(ElasticProgram, AProcessWithOtherOptionsEndsAlone) {
   EXPECT_THAT(training.out(), HasSubstr("[0] done: test accuracy "));
 }
 
-// ANELLO_ELASTIC_EPOCHS sets how long the training is: about three events happen in a second.
+// ANELLO_ELASTIC_EPOCHS sets the length of the training. About three events happen in a second.
 TEST_F(ElasticProgram, ManyEventsChangeNothing) {
   const char* const epochs = std::getenv("ANELLO_ELASTIC_EPOCHS");
   const Words program = {TRAIN_PROGRAM, "--elastic", "--global-batch", "16", "--epochs", epochs ? epochs : "60",

@@ -1,4 +1,4 @@
-// Gradients so small that half precision loses them, like those averaged over a very large batch.
+// Gradients so small that half precision loses them, like averages over a very large batch.
 #include <gmock/gmock.h>
 
 #include <anello/testing.hpp>

@@ -75,7 +75,7 @@ pid_t process_of(const Process& training, int rank) {
   return 0;
 }
 
-// All ranks report an error that only one of them has met.
+// An error that occurs on only one rank is reported by all ranks.
 TEST(Program, WhatFailsOnOneRankIsSaidByAll) {
   const Scratch scratch;
   const auto file = scratch.put("digits.csv", "1,2,3\n");
@@ -115,7 +115,7 @@ TEST(Program, AReportThatIsLostIsAnError) {
   EXPECT_THAT(full.err, HasSubstr("standard output cannot be written"));
 }
 
-// Both trainings are started without a launcher of ours: each is a world of one.
+// Both trainings are started without `anello run`, so each is a world of one rank.
 TEST(Program, ASecondTrainingDoesNotWriteTheSameCheckpoint) {
   const Scratch scratch;
   const std::string file = scratch / "checkpoint";
@@ -214,7 +214,7 @@ TEST(Program, DrawsItsProgressThroughTheLauncher) {
   EXPECT_TRUE(training.says("/1000000 [")) << training.out();  // an epoch may end before a line is drawn
 }
 
-// Installed somewhere and moved: the data beside the program are found first.
+// The program is installed and then moved. It must find the data beside itself first.
 TEST(Program, FindsItsDataWhereverItIsMoved) {
   const Scratch scratch;
   fs::create_directories(scratch / "bin");

@@ -25,9 +25,9 @@ class Log {
   double accuracy() const { return accuracy_; }
   std::size_t worlds() const { return worlds_; }  // of an elastic job
 
-  // Returns the first difference of the disturbed training from the other one: a step that was left out or repeated, a
-  // sample that was used in another step, a loss that differs by more than rounding explains, or an accuracy that
-  // differs by half a percent.
+  // Returns the first difference between the disturbed training and the other training: a step that was left out or
+  // repeated, a sample that was used in another step, a loss that differs by more than rounding explains, or an
+  // accuracy that differs by half a percent.
   friend std::string difference(const Log& disturbed, const Log& other) {
     // Allowed difference of the loss, after many steps whose sums were made in another order.
     constexpr double kRounding = 1e-2;

@@ -57,7 +57,7 @@ class Training : public testing::Test {
   Scratch scratch_;
   std::filesystem::path log_ = scratch_ / "log";
   std::string said_;
-  int asked_to_stop_ = -1;  // the rank that is asked to stop, from the beginning
+  int asked_to_stop_ = -1;  // this rank is asked to stop, from the beginning
   std::atomic<int> stopped_ = 0;
 };
 
@@ -97,7 +97,7 @@ TEST_P(Curve, IsTheSameOnAnyNumberOfRanks) {
 INSTANTIATE_TEST_SUITE_P(GlobalBatches, Curve, testing::Values("96", "100", "1437"),
                          [](const auto& batch) { return std::string(batch.param); });
 
-// A batch of 96 samples is processed in one pass, and in three passes over thirds of each rank's share.
+// A batch of 96 samples is processed once in one pass, and once in three passes over thirds of each rank's share.
 TEST_F(Training, AccumulatedPassesAreOneLargeBatch) {
   const Arguments arguments = {"--global-batch", "96", "--epochs", "3", "--seed", "7"};
   const auto whole = train_on(2, arguments);
@@ -112,7 +112,8 @@ TEST_F(Training, AccumulatedPassesAreOneLargeBatch) {
     }
 }
 
-// The limit is so small that every step is scaled down: one rank and four have the same curve, and without it another.
+// The limit is so small that every step is scaled down. One rank and four ranks must have the same curve, which must
+// differ from the curve without the limit.
 TEST_F(Training, ClipsAsOneRankWould) {
   const Arguments free = {"--global-batch", "96", "--epochs", "3", "--seed", "7"};
   Arguments clipped = free;
@@ -207,7 +208,7 @@ TEST_F(Training, GoesOnFromACheckpointOnAnotherNumberOfRanks) {
     begin.insert(begin.end(), {"--checkpoint", file});
     rest.insert(rest.end(), {"--checkpoint", file, "--resume"});
     train_on(3, begin);
-    const auto resumed = train_on(4, rest);  // adds to the log of the first part, less its end
+    const auto resumed = train_on(4, rest);  // adds to the log of the first part, whose end is removed
     ASSERT_EQ(resumed.size(), 6U);
     expect_same_curve({resumed[0], resumed[1], resumed[3], resumed[4], resumed[5]}, whole);
     EXPECT_THAT(said_, HasSubstr("continuing after epoch 2"));

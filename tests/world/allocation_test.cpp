@@ -65,9 +65,9 @@ Trial try_call(const Call& call, int times) {
   return {counted, stalled};
 }
 
-// On a busy machine calls may stall; then the trial is repeated with fewer calls. Returns nothing if every trial has
-// stalled. The background thread allocates memory for its heartbeats, but not in every trial. The allocations of a call
-// occur in every trial.
+// Returns the number of allocations of a call. On a busy machine calls may stall; then the trial is repeated with fewer
+// calls. Returns nothing if every trial has stalled. The background thread allocates memory for its heartbeats, but not
+// in every trial. The allocations of a call occur in every trial.
 std::optional<std::uint64_t> allocations_of(const Call& call) {
   constexpr int kTrials = 30, kEnough = 5;
   int calm = 0;
@@ -119,8 +119,8 @@ TEST(Allocations, ThereAreNoneInCallsThatBlock) {
   }
 }
 
-// On a busy machine, the progress thread may still hold an operation that is done. Then the next call takes another one
-// from the pool.
+// On a busy machine, the progress thread may still hold an operation that is done. Then the next call takes another
+// operation from the pool.
 TEST(Allocations, ThereAreNoneInAsynchronousWork) {
   const auto count = allocations_of([](Group& g, Buffers& b) {
     const std::span<Work> works = std::span(b.works).first(b.warm ? 1 : b.works.size());

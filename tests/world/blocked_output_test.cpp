@@ -64,7 +64,7 @@ Settings impatient() {
   return settings;
 }
 
-// The ranks make the second call at different times. If one fails, the output is unblocked, so that the test ends.
+// The ranks make the second call at different times. If a call fails, the output is unblocked, so that the test ends.
 void expect_no_error(const Settings& settings, const std::function<void(World&)>& first,
                      const std::function<void()>& go_on) {
   const auto told = told_on_all_ranks(
@@ -83,7 +83,8 @@ void expect_no_error(const Settings& settings, const std::function<void(World&)>
   for (const Told& each : told) EXPECT_FALSE(each.error) << "rank " << each.rank << ": " << each.error->what();
 }
 
-// Rank 0 reports that rank 1 is late. If its heartbeats then stopped, rank 1 would call it silent.
+// Rank 0 reports that rank 1 is late, and its output blocks. If rank 0's heartbeats then stopped, rank 1 would report
+// that rank 0 is silent.
 TEST(BlockedOutput, OnStandardErrorIsNoFailure) {
   undisturbed(milliseconds(50), [&] {
     Settings settings = impatient();
@@ -101,7 +102,7 @@ TEST(BlockedOutput, OnStandardErrorIsNoFailure) {
   });
 }
 
-// One of the two ranks writes first, and the other rank receives its heartbeats meanwhile.
+// One of the two ranks writes its file first. Meanwhile the other rank still receives the writer's heartbeats.
 TEST(BlockedOutput, InAFlightFileIsNoFailure) {
   undisturbed(milliseconds(50), [&] {
     const Scratch scratch;

@@ -154,8 +154,8 @@ std::string flight_in(const std::filesystem::path& folder, int rank) {
   return {};
 }
 
-// When a rank receives the error, its file is there already. With two ranks, both have begun the differing operation;
-// with more ranks, one could receive the error before it begins the operation.
+// When a rank receives the error, its file is there already. The world has two ranks, so both have begun the differing
+// operation. With more ranks, a rank could receive the error before it begins the operation.
 TEST(Flight, IsWrittenByEveryRankWhenTheWorldFails) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();
@@ -220,7 +220,7 @@ TEST(Flight, HasWhatIsQueued) {
   EXPECT_EQ(operations(flight)[1]["state"], "queued");
 }
 
-// The program has reported the reason itself.
+// If the program itself ends the world, it has already reported the reason.
 TEST(Flight, IsNotWrittenWhenTheProgramEndsTheWorld) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();

@@ -90,7 +90,7 @@ TEST(FlightFiles, OfOtherUsersDoNotCountWhateverTheirNames) {
   EXPECT_FALSE(fs::exists(scratch / file_of("ancient")));
 }
 
-// Returns the names of files in the order in which they were written and removed.
+// Returns the names of the files in the order in which they were written or removed.
 std::vector<std::string> names_in(const Descriptor& events) {
   std::vector<std::string> names;
   char bytes[4096];

@@ -25,7 +25,8 @@ void PrintTo(const Held& held, std::ostream* out) {
 
 constexpr std::size_t kCount = 100;
 
-// Every rank sends to the ranks at distances `from` to `to - 1` after it, and receives from the same number before it.
+// Every rank sends to the ranks at distances `from` to `to - 1` after it, and receives from the ranks at these
+// distances before it.
 void transfer(World& world, int from, int to) {
   const int n = world.size(), rank = world.rank();
   std::vector<float> values(kCount, 1.F), received(kCount);
@@ -61,8 +62,9 @@ Held added_since(const Snapshot& before) {
           now.threads - before.threads};
 }
 
-// Expects that `use` adds this to a world of `ranks` in one process. A joined thread may be listed for a moment longer,
-// and a process that tries an old port may be connected for some seconds, so the figure counts when it stays.
+// Expects that `use` adds these descriptors and threads to a world of `ranks` in one process. A joined thread may be
+// listed for a moment longer, and a process that tries an old port may be connected for some seconds. So a figure
+// counts only if it stays unchanged.
 template <class Use>
 void expect_added(int ranks, const testing::Matcher<const Held&>& expected, Use use) {
   constexpr std::chrono::milliseconds kBetween{5}, kLimit{20000};

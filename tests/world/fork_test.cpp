@@ -72,8 +72,8 @@ TEST(Fork, TheChildCanNeitherSpeakNorWipe) {
   });
 }
 
-// Uses no memory of the allocator, because another thread may have had its lock at the fork. The standard streams may
-// be sockets of the test's parent.
+// Counts the sockets of this process. Allocates no memory, because another thread may have held the allocator's lock at
+// the fork. Leaves out the standard streams, which may be sockets of the test's parent.
 int open_sockets() {
   int count = 0;
   for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
@@ -83,7 +83,7 @@ int open_sockets() {
   return count;
 }
 
-// A rank's workers are made in the middle of its work. Each destroys the objects that a returning program destroys.
+// A rank forks workers in the middle of its work. Each worker destroys the objects that a returning program destroys.
 TEST(Fork, ChildrenHaveNoSocketOfARankAndDoNotDisturbIt) {
   constexpr int kForks = 20;
   run_world(3, [](World& world) {

@@ -1,5 +1,5 @@
-// Random programs, the same on all ranks: groups are made and dropped, and operations of all kinds block, or are
-// started and waited for later. ANELLO_SEED repeats one program.
+// Random programs, equal on all ranks: they make and drop groups, and carry out operations of all kinds, which block,
+// or are started and waited for later. ANELLO_SEED repeats one program.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,4 +1,4 @@
-// How worlds start and end: different settings are refused with names, and nothing is left behind.
+// How worlds start and end: errors name the settings that differ between ranks, and nothing is left behind.
 #include <gmock/gmock.h>
 
 #include <anello/version.hpp>
@@ -89,8 +89,8 @@ TEST(Start, SettingsThatMustBeEqualAreNamedWithTheRank) {
   }
 }
 
-// The first bytes that ranks exchange are the version and the fingerprint of their plans; the rest may have another
-// format.
+// The first bytes that ranks exchange are the version and the fingerprint of their plans. In another build, the rest
+// may have another format.
 TEST(Start, AnotherBuildOfTheLibraryIsNamedWithItsRank) {
   const auto refused = [](const Change& change) {
     const std::vector<Told> all = start(std::vector<Settings>(3), identities(3), never, change);
@@ -141,7 +141,7 @@ TEST(Start, AnExceptionIsWhyARankLeft) {
   }
 }
 
-// Tries this also while the stack of an earlier exception is unwound.
+// A world also ends in good order, without a message, while the stack of an earlier exception is unwound.
 TEST(Start, AWorldThatEndsInGoodOrderDuringAnExceptionSaysNothing) {
   const std::vector<Told> all = start(std::vector<Settings>(2), identities(2), [](World& world) {
     struct AtEnd {
@@ -247,7 +247,7 @@ TEST(Start, BlobsThatAreNoIntroductionAreRefused) {
   }
 }
 
-// The error of the rank itself names this rank, and so must the errors of the others.
+// A rank that lacks something names itself in its error. The errors of the other ranks must name this rank, too.
 TEST(Start, ARankThatLacksSomethingIsNamed) {
   InProcessExchange hall(2, milliseconds(20000));
   const auto make = [&](int rank) {
@@ -293,7 +293,7 @@ TEST(Start, WorldsDoNotDisturbEachOther) {
   for (auto& world : worlds) world.get();
 }
 
-// One program is in two worlds at the same time, as a test may be that needs separate groups.
+// One program is in two worlds at the same time. Tests that need separate groups may do this.
 TEST(Start, AThreadMayHaveTwoWorlds) {
   run_world(2, [](World& outer) {
     run_world(3, [](World& inner) { EXPECT_EQ(carry_out(inner, {.count = 10}), ""); });
@@ -336,8 +336,8 @@ TEST(Start, AProgramThatARankStartsInheritsNoConnection) {
               {.transport = transport});
 }
 
-// A chain adds the floats 1 + 2^24 + 2^24 from the left, and a ring's chunk begins elsewhere: so the bits show which
-// table is used.
+// A chain adds the floats 1 + 2^24 + 2^24 from the left, and a ring's chunk begins with another float. So the bits show
+// which table is used.
 TEST(Start, TheTableOfRank0CountsForAll) {
   const Scratch scratch;
   const std::string path = scratch / "table";

@@ -140,7 +140,7 @@ TEST(Timeline, CanBeTakenAgainAndAgain) {
   EXPECT_EQ(TimelineFile(scratch / "two").named("two").size(), 2u);
 }
 
-// Other threads go on while the timeline starts and stops; it contains whole operations.
+// Other threads go on while the timeline starts and stops. The timeline must contain only whole operations.
 TEST(Timeline, StartsAndStopsInTheMiddleOfOtherWork) {
   const Scratch scratch;
   run_world(

@@ -1,6 +1,6 @@
-// The bytes that processes of one world exchange, on the wire and in shared memory. They may change only together with
-// the version that the handshake compares: processes with different versions refuse each other by name.
-// ANELLO_GOLDEN=write writes wire_layout.txt.
+// The bytes that processes of one world exchange, on the wire and in shared memory. These bytes may change only
+// together with the version that the handshake compares. Processes with different versions refuse each other with an
+// error that says so. ANELLO_GOLDEN=write writes wire_layout.txt.
 #include <gmock/gmock.h>
 
 #include <cstddef>
