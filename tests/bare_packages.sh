@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The tarball and the Debian packages that cpack makes of build/release, in a fresh Debian 12: unpacked without anything else
-# installed, and installed by apt. Each trains on two ranks. Needs root, debootstrap and a Debian mirror.
+# Tries the tarball and the Debian packages that cpack makes of build/release, in a fresh Debian 12. The tarball is
+# unpacked without anything else installed, and apt installs the packages. Each then trains on two ranks. Needs root,
+# debootstrap and a Debian mirror.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/bare_root.sh"
 

@@ -90,8 +90,8 @@ end_group() {
   kill -KILL -- "-$1" 2>/dev/null || true
 }
 
-# check LOG SECONDS NAME COMMAND...: runs it with this limit, and prints at once how it ended. Its output is added to
-# LOG, and shown if it fails; `shown` shows it in any case.
+# check LOG SECONDS NAME COMMAND...: runs COMMAND with this limit, and prints at once how it ended. The output is added
+# to LOG, and shown if COMMAND fails; `shown` shows the output in any case.
 check() {
   local log=$logs/$1.log limit=${ANELLO_GPU_LIMIT:-$2} name=$3 began=$SECONDS process status=0 before=0
   shift 3
@@ -139,7 +139,7 @@ same_curve() { # RANKS [option...]
     awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3) bad = 1; print; n++ } END { exit bad || n < 10 }'
 }
 
-# Compares the hash of the parameters, so every bit.
+# Compares the hashes of the parameters with and without graphs, so every bit counts.
 same_with_graphs() { # [option...]
   local ranks graphs one_by_one
   for ranks in 1 2; do
@@ -156,7 +156,7 @@ nccl_of_two() {
     "$bin/gpu_device_test" --gtest_also_run_disabled_tests --gtest_filter='*NcclOfTwoRanks*'
 }
 
-# Prints the process id of that rank in the launcher's job.
+# Prints the id of the process that has the given rank in the launcher's job.
 process_of_rank() {
   local environment pid
   for environment in /proc/[0-9]*/environ; do
@@ -216,8 +216,8 @@ with_torch() { # COMMAND...
 }
 anello_torch() { with_torch "$bin/anello" run -n "$1" -- python3 -B "$torch_gpu"; }  # RANKS
 
-# Ranks that share a GPU are staged, and a world of one needs no NCCL: the end of a communicator whose kernels hang is
-# not shown here. That needs two GPUs; tests/gpu/elastic_test.cpp has it with a fake NCCL.
+# Ranks that share a GPU are staged, and a world of one rank needs no NCCL. So this does not test the end of a
+# communicator whose kernels hang, which needs two GPUs; tests/gpu/elastic_test.cpp tests it with a fake NCCL.
 elastic() { with_torch "$bin/anello" run -n "$1" --min-np 1 -- python3 -B "$torch_elastic"; }  # RANKS
 
 benches() { "$bin/anello" run -n "$1" -- "$bin/anello-bench" --device cuda allreduce -b 4 -e 64M -f 64; }

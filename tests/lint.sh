@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the form of all sources: C++ and CUDA by clang-format, Python by ruff, scripts by shellcheck; and the types of the
-# Python package by mypy. Prints what each would change. Ends with 77 where a tool is missing: all but shellcheck are those
-# of tests/python/lint.txt in build/lint.
+# Checks the form of all sources: C++ and CUDA by clang-format, Python by ruff, scripts by shellcheck; and the types of
+# the Python package by mypy. Prints what each tool would change. Ends with 77 where a tool is missing. The tools,
+# except for shellcheck, are those of tests/python/lint.txt, in build/lint.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 tools=$PWD/build/lint

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the core test suite on the release build; with --sanitizers also the tests
-# labelled `core` under the address+undefined and the thread sanitizer. Fails if anything fails, if no test ran, or if a test was
-# skipped that is not listed below.
+# labelled `core` under the address+undefined and the thread sanitizer. Fails if anything fails, if no test ran, or if a
+# test that is not listed below was skipped.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 
@@ -86,8 +86,8 @@ count() {
   esac
 }
 
-# Reads the file of GoogleTest, or that of discover.cmake: for each case one <testcase name="..." ... result="..." ...>,
-# then <failure ...> if it failed.
+# Reads the file of GoogleTest, or that of discover.cmake. It has one <testcase name="..." ... result="..." ...> for
+# each case, followed by <failure ...> if the case failed.
 count_cases() {
   local test=$1 file=$2 status=$3 begun=$4 line name='' result='' before=$failed
   while IFS= read -r line; do
@@ -136,7 +136,7 @@ run_suite() {
   await_environments
   rm -rf -- "$junit" "$root/build/$preset/tests/results"
   say "tests: ctest --preset $preset"
-  # Five fifths are a place (tests/schedule). Of a long output the end is kept, which names the case that crashed.
+  # Five fifths are a place (tests/schedule). CTest keeps the end of a long output, which names the case that crashed.
   ctest --preset "$preset" "${label[@]}" -j "$((5 * ($(nproc) + 1)))" --test-output-truncation head \
     --output-junit "$junit" || status=$?
   count_results "$preset" "$junit"

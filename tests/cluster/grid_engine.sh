@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Starts Grid Engine on the hosts of cluster.sh, beside Slurm: a queue of 4 slots a host and the parallel environment `mpi`
-# with two ranks a host. In memory like the rest; the machine's own files are only copied, without its own cluster.
+# with two ranks a host. Its files are in memory, like the other files of cluster.sh. The machine's own files of Grid
+# Engine are only copied, without the machine's own cluster.
 # usage: CLUSTER=folder grid_engine.sh
 set -euo pipefail
 on_host=$CLUSTER/on_host

@@ -15,7 +15,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 make_hosts 2 1000 reno
 "$anello" secret "$scratch/secret" >/dev/null
 
-# at I COMMAND...: runs it on host I, with that host's names.
+# at I COMMAND...: runs COMMAND on host I, with that host's names.
 at() {
   on_host "$1" unshare --mount sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$scratch/hosts$1" \
     env ANELLO_SECRET_FILE="$scratch/secret" "${@:2}"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A full disk under the checkpoint, a /dev/shm of 64 KiB, and 32 ranks that may open 48 files each: each must give right
-# results, or an error that says what to do. scarcity.sh ANELLO TRAINER; 77 if this system lets nobody mount anything.
+# Tests a full disk under the checkpoint, a /dev/shm of 64 KiB, and 32 ranks that may open 48 files each. Each case must
+# give right results, or an error that says what to do. usage: scarcity.sh ANELLO TRAINER. Ends with 77 if this system
+# does not allow mounts.
 set -euo pipefail
 
 if [[ ${1-} != --inside ]]; then

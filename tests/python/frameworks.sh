@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# frameworks.sh FOLDER [LIST]: makes a virtual environment with the packages of a list in this folder, unless FOLDER has
-# it: of frameworks.txt (TensorFlow, JAX and Pillow; 1.5 min, 2 GB), torch.txt (2 min, 4 GB) or lint.txt. Fails without a network.
-# FOLDER/complete is written last.
+# frameworks.sh FOLDER [LIST]: makes a virtual environment in FOLDER with the packages of a list, unless FOLDER already
+# has it. LIST is frameworks.txt (TensorFlow, JAX and Pillow; 1.5 min, 2 GB), torch.txt (2 min, 4 GB) or lint.txt. Fails
+# without a network. FOLDER/complete is written last.
 set -euo pipefail
 folder=$1 list=${2-frameworks.txt}
 versions=$(dirname -- "${BASH_SOURCE[0]}")/$list

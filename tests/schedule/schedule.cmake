@@ -6,10 +6,10 @@ function(takes seconds fifths)
   set_tests_properties(${ARGN} PROPERTIES COST ${seconds} PROCESSORS ${fifths})
 endfunction()
 
-# The soak judges how soon ranks receive errors, and what they leave. It takes two places. On two cores this leaves one
-# place, so that its ranks, and other tests, which have a lower priority, get their cores in time. CTest fills each
-# place as soon as it becomes free, so two places are free together only at the beginning. Therefore the soak comes
-# before longer tests.
+# The soak checks how soon ranks receive errors, and what they leave behind. It takes two places. On two cores this
+# leaves one place, so that the soak's ranks, and other tests, which have a lower priority, get their cores in time.
+# CTest fills each place as soon as it becomes free, so two places are free together only at the beginning. Therefore
+# the soak comes before longer tests.
 execute_process(COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/../faults/undisturbed.sh RESULT_VARIABLE disturbed OUTPUT_QUIET
   ERROR_QUIET)
 takes(1000 10 Soak.LeavesNothingBehind)
