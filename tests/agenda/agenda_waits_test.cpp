@@ -1,4 +1,4 @@
-// The texts of an agenda about an operation that waits.
+// The texts with which an agenda describes an operation that waits.
 #include "tests/agenda/world_of_agendas.hpp"
 
 namespace anello::agenda {

@@ -104,7 +104,7 @@ TEST(Decision, HalfWrittenInitialValuesOfAnotherRankDoNotMatter) {
   EXPECT_THAT(decision.receivers, ElementsAre(1, 2));
 }
 
-// Rank 2 may have replaced the rank 0 that had loaded a checkpoint, and have only initial values.
+// Rank 2 may be the replacement of the rank 0 that had loaded a checkpoint, and may have only initial values.
 TEST(Decision, NoRankTakesThePlaceOfARank0WithoutCompleteValues) {
   const auto error = refusal({half_written_newcomer(), half_written_newcomer(), newcomer()}, false);
   ASSERT_TRUE(error);

@@ -49,7 +49,7 @@ Settings reproducible_mode() {
   return settings;
 }
 
-// The algorithms that add in rank order, with `narrow` also for types of 16 bits.
+// The algorithms that add in rank order; with `narrow`, those that also do so for types of 16 bits.
 std::vector<std::string> in_order(bool narrow) {
   return algorithms_if([&](Algorithm algorithm) { return reproducible(algorithm, narrow); });
 }

@@ -105,7 +105,7 @@ class DisturbedJob {
     remove(victim);
   }
 
-  // A place that is removed stays empty, so some are kept for the rest of the job.
+  // A place that is removed stays empty, so some places are not removed, for the rest of the job.
   void remove(int place) {
     if (places_ <= how_.first) return resize(places_);
     note(text("remove ", place));

@@ -153,7 +153,7 @@ class FailoverJob {
     const bool few = int(all.size()) <= least_, served = is_served();
     const unsigned event = random_() % 14;
     if (served && (few || (event < 3 && int(all.size()) < max_))) return add();
-    if (all.size() == 1) return;  // goes on as the server when the last other process has left
+    if (all.size() == 1) return;  // the only process left goes on as the server
     if (few) return kill(one);    // then another process goes on as the server, and others can join
     if (event < 7) return kill_server(one);
     if (event < 10) return kill(one);

@@ -180,7 +180,7 @@ def test_second_derivatives_are_those_of_one_process():
 
 
 def test_a_layer_can_be_copied_and_saved():
-    """An average of a model over time begins with a copy."""
+    """Programs copy layers, for example to keep an average of a model over time."""
     some = hvd.add_process_set([0])
     for process_set in (hvd.global_process_set, some):
         layer = hvd.SyncBatchNorm(3, process_set=process_set)

@@ -1,4 +1,4 @@
-// Makes joiners for the tests of the pure parts.
+// Makes Join messages for tests that use no sockets.
 #pragma once
 #include "rendezvous/protocol/protocol.hpp"
 

@@ -168,7 +168,7 @@ TEST(Meeting, WithoutOpenSslSeveralHostsAreRefusedWithTheReason) {
   }
 }
 
-// Ranks of torchrun whose restart counts differ. The server mentions rejected ranks when other ranks are late.
+// Starts ranks of torchrun whose restart counts differ. The server mentions rejected ranks when other ranks are late.
 void expect_other_run_named(const std::string& secret_file) {
   TestJob job;
   job.way.way = Way::master;

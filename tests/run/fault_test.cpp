@@ -1,4 +1,5 @@
-// Simulated worlds with a fault: an error that names the right ranks, never a wrong result, never a hang.
+// Simulated worlds with a fault. The result is an error that names the right ranks, never a wrong result, and never a
+// hang.
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"

@@ -149,7 +149,7 @@ TEST(DoneCallbacks, AreKeptIfTheyAreStdFunctions) {
   EXPECT_FALSE(is_std_function(in_data));
   const void* const half[4] = {nullptr, nullptr, reinterpret_cast<const void* const*>(&small)[2], &data};
   EXPECT_FALSE(is_std_function(half));
-  // Functions of two libraries are not a std::function.
+  // A std::function's two pointers to code point into one library, so this is no std::function.
   const void* const two[4] = {nullptr, nullptr, reinterpret_cast<const void* const*>(&small)[2],
                               reinterpret_cast<const void*>(&dladdr)};
   EXPECT_FALSE(is_std_function(two));

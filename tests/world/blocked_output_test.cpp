@@ -83,8 +83,8 @@ void expect_no_error(const Settings& settings, const std::function<void(World&)>
   for (const Told& each : told) EXPECT_FALSE(each.error) << "rank " << each.rank << ": " << each.error->what();
 }
 
-// Rank 0 reports that rank 1 is late, and its output blocks. If rank 0's heartbeats then stopped, rank 1 would report
-// that rank 0 is silent.
+// Rank 0 reports that rank 1 is late, and the output of this report blocks. If rank 0's heartbeats then stopped, rank 1
+// would report that rank 0 is silent.
 TEST(BlockedOutput, OnStandardErrorIsNoFailure) {
   undisturbed(milliseconds(50), [&] {
     Settings settings = impatient();
