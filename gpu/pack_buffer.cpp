@@ -49,8 +49,8 @@ void PackBuffer::grow_to(std::size_t bytes) {
 }
 
 // Freeing memory waits for all work on the device, and so for other ranks. So memory is freed only if the device has no
-// room, or if too much would be kept. If each memory is at least twice as large as the previous one, all of them
-// together are less than four times the list.
+// room, or if too much would be kept. If each new memory is at least twice as large as the previous one, all memories
+// together are less than four times as large as the list.
 void PackBuffer::reserve(std::size_t bytes) {
   if (bytes <= memory_bytes_) return;
   for (const std::size_t larger : {std::max(bytes, 2 * memory_bytes_), bytes}) {

@@ -121,7 +121,8 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   try {
     if (!train_epochs(run, restored.progress, tested)) return Ending::stopped;
   } catch (const std::exception& error) {
-    // Comes before the optimizer's destructor, because that would make the other ranks fail without this reason.
+    // Aborts before the optimizer's destructor runs, because the destructor would make the other ranks fail without
+    // this reason.
     world.abort(error.what());
     throw;
   }

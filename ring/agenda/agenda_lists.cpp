@@ -31,8 +31,8 @@ void Agenda::sort_into_lists() {
   }
 }
 
-// Holds back only one list that more operations may join: everything else would gain nothing from waiting. If an
-// operation is alone and must not wait, it is not sorted, because sorting would make it longer.
+// Holds back only one list that more operations may join: everything else would gain nothing from waiting. A single
+// operation that must not wait is not sorted, because sorting would delay the operation.
 void Agenda::decide_complete() {
   if (!has_held()) return;
   if (holds_ || complete_.reports.size() > 1) sort_into_lists();

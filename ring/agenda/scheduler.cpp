@@ -244,8 +244,8 @@ bool Scheduler::sleep(Lock& lock, group::Until until) {
 }
 
 // Call when nothing moves while something waits. The control plane reports a neighbour that has left in good order only
-// if this function asks, and looks only at the present state. So this function must ask again and again. Returns how
-// long the thread may sleep before the next check.
+// if this function asks, and the answer is about the present only. So this function must ask again and again. Returns
+// how long the thread may sleep before the next check.
 milliseconds Scheduler::note_stuck() {
   const group::StallClock::Due due = stall_.look();
   if (!carriers_.control) return due.sleep;

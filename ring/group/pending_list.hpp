@@ -25,7 +25,8 @@ class PendingList {
     begun_ = false;
   }
 
-  // Keeps a function for the time when the list is empty. False, and keeps nothing, if it is empty already.
+  // Keeps a function for the time when the list is empty. Returns false, and keeps nothing, if the list is empty
+  // already.
   bool when_empty(std::function<void()> callback) {
     if (empty()) return false;
     when_empty_ = std::move(callback);

@@ -97,7 +97,7 @@ class Execution {
   // sets `next` to the step after that send. Pass reductions in order, so that each step is looked at only once.
   const plan::Step* reply_of(const plan::Step& reduction, std::uint32_t& next) const;
 
-  // Returns the stream's current step and the number of its complete elements. For StepTrace.
+  // Returns the stream's current step, and the number of complete elements of this step. For StepTrace.
   std::pair<std::uint32_t, std::uint64_t> position(std::uint32_t s) const {
     return {cursors_[s].step, cursors_[s].elems};
   }

@@ -41,8 +41,8 @@ void MessageStream::watch(PollSet& polls, std::function<void(std::string_view)> 
   });
 }
 
-// Ignores errors, because receive_some() finds them too. It does so only after it has read everything that the other
-// end sent before the error.
+// Ignores errors, because receive_some() finds them too, and only after it has read everything that the other end sent
+// before the error.
 void MessageStream::send_some() {
   const ssize_t sent = ::send(socket_.get(), outbox_.data(), outbox_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && errno != EAGAIN && errno != EINTR) outbox_.clear();

@@ -16,7 +16,7 @@ class PollSet {
   using TimePoint = std::chrono::steady_clock::time_point;
   // With `events` 0, `ready` is called only if there is an error or the other end is closed.
   void add(int fd, short events, std::function<void(short)> ready);
-  // wait() returns at the earliest of all limits that were passed, unless a descriptor is ready before.
+  // wait() returns at the earliest of the limits that were given to until(), unless a descriptor is ready before.
   void until(std::optional<TimePoint> limit);
   void wait();  // blocks until a descriptor is ready, or until the limit if there is one
 

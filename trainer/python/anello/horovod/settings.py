@@ -23,7 +23,8 @@ _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "warning": "warni
 
 
 def _number(name: str) -> Optional[float]:
-    """The value of a variable; None if it is not set or empty. Raises ValueError."""
+    """The number in a variable; None if the variable is not set or empty. ValueError if it is not a number of at least
+    0."""
     value = os.environ.get(name)
     if not value:
         return None

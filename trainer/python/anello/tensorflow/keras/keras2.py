@@ -1,4 +1,4 @@
-"""Optimizers of Keras 2 (tf-keras): minimize() uses the gradients of all ranks. Model.fit() calls it."""
+"""Optimizers of Keras 2 (tf-keras): minimize(), which Model.fit() calls, uses the gradients of all ranks."""
 from __future__ import annotations
 
 import functools

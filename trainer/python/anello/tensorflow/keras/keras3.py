@@ -27,8 +27,8 @@ class Distributed(ForAllRanks):
         """Does the same as the optimizer's method, with the gradients of all ranks. If a step has several passes, acts
         in the last pass.
 
-        Model.fit() and apply_gradients() call it. Blocks outside of functions. A DistributedGradientTape has combined
-        its gradients already, and this method would combine them again: use only one of them.
+        Model.fit() and apply_gradients() call this method. It blocks outside of functions. A DistributedGradientTape
+        has combined its gradients already, and this method would combine them again: use only one of the two.
         """
         mine: Any = super()
         gradients = list(grads)
