@@ -147,7 +147,7 @@ def stops(options):
 
 
 def costs(options):
-    """P12: measures allreduces, and steps that only write the state, in elastic and fixed jobs of 2 ranks in turn."""
+    """P12: measures allreduces, and steps of only a sum and a write, in elastic and fixed jobs of 2 ranks in turn."""
     found = {}
     for number in range(options.pairs):
         for kind in ("elastic", "fixed") if number % 2 else ("fixed", "elastic"):
