@@ -1,4 +1,4 @@
-// Anello, under test by its own benchmarks.
+// Implements `Library` with Anello, so that the benchmarks can measure it.
 #pragma once
 #include <anello/init.hpp>
 #include <anello/world.hpp>

@@ -24,7 +24,7 @@ typedef struct AnelloNcclTable {
   const char* (*details)(void* comm); /* of the last failure; may be null */
 
   int (*version)(int* version);  /* 22809: 2.28.9 */
-  int (*has)(int dtype, int op); /* 1: there is such a reduction. Other calls take any type. */
+  int (*has)(int dtype, int op); /* 1: `op` can reduce `dtype`. Functions without `op` take any type. */
 
   int (*unique_id)(AnelloNcclId* id);
   int (*create)(void** comm, int size, const AnelloNcclId* id, int rank);

@@ -64,7 +64,8 @@ class ServerConnection {
   // Sends no request. Throws if the server has reported a failure or does so within `patience`, or if the connection
   // has ended.
   void check(std::chrono::milliseconds patience);
-  // True if the server has not ended the connection, so that a failure was in this process.
+  // True if the server has not ended the connection. After a failed request, this means that the failure was in this
+  // process.
   bool is_intact();
   // Sends a request without waiting for an answer. Does not throw if the connection has ended.
   void send(const Request& request);

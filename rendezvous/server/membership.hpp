@@ -84,8 +84,8 @@ class Membership {
   // process loses its place.
   Sends received(MemberId id, const Request& request, Time now);
   Sends disconnected(MemberId id, Time now);
-  // These processes leave at the next commit, and are then not needed any more. If the state is lost with them, because
-  // no other process may get it, they receive a message that it is lost.
+  // Asks the processes for which `leaves` returns true to leave at the next commit. The job does not need them after
+  // that. If no other process can get the state, it is lost with them; then they receive a message about the loss.
   Sends retire(const std::function<bool(MemberId, const ElasticProcess&)>& leaves, Time now);
 
   // `newcomers`: how many processes the launcher has started, or is about to start, that may still join.

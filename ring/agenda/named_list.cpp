@@ -20,7 +20,7 @@ struct ListedTensor {
   std::size_t owner;  // index of the operation
 };
 
-// The memory of the tensors of a list so far.
+// The memory of all tensors that have been added to a list.
 class Ranges {
  public:
   // If the tensor shares memory with an earlier tensor, returns false and adds nothing.

@@ -224,7 +224,8 @@ std::optional<Verdict> MismatchDetector::tick(Time now) {
   for (auto& [number, its] : conflicts_) {
     if (its.is_judged) continue;
     if (its.look_at <= now) {
-      // This rank was stopped, so it has unread messages.
+      // If this look is more than kLook late, this rank was stopped and has unread messages. Then the time of the stop
+      // does not count.
       if (now > its.look_at + kLook) its.began += now - its.look_at;
       look(number, its, now);
     }

@@ -16,9 +16,9 @@
 namespace anello {
 namespace group {
 
-// The links and threads of a group. They are for rooms that send messages other than operations, or that move
-// operations in their own way (agenda, gpu). While a room uses them, the group's own queue must have no operations.
-// Valid until this rank leaves the group.
+// The links and threads of a group, for the code in `ring/agenda` and `gpu`. This code sends messages other than
+// operations, or moves operations in its own way. While it uses the group's links and threads, the group's own queue
+// must have no operations. Valid until this rank leaves the group.
 struct Carriers {
   std::shared_ptr<const link::GroupInfo> info;
   std::shared_ptr<net::DataLinks> links;  // null in a world of one

@@ -29,7 +29,7 @@ std::string memory_domain();
 struct Negotiated {
   std::unique_ptr<link::Link> link;  // null if the ranks do not share memory
   std::string why_not;
-  // True if why_not is a reason on this side; the other side only receives that this side cannot share memory.
+  // True if `why_not` is a reason on this side. The other side receives only a refusal, without this reason.
   bool lies_here = false;
 };
 

@@ -11,8 +11,8 @@
 
 namespace anello::run {
 
-// A link that accepts all bytes, or `takes` bytes in each call, and records the sizes of the pieces. It shows
-// `incoming` up to `cut`, and later the rest.
+// A link that accepts all bytes, or `takes` bytes in each call, and records the sizes of the pieces. It shows the first
+// `cut` bytes of `incoming`. When these have been consumed, it shows the rest.
 class RunsLink final : public link::MemoryLink {
  public:
   std::size_t send_from(std::span<const ConstBytes> pieces) override {

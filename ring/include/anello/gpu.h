@@ -88,8 +88,8 @@ anello_status anello_gpu_exchange(anello_gpu_group* gpus, anello_input outgoing,
 /* Queues any call, like the function for its kind. See anello_carry_out. */
 anello_status anello_gpu_carry_out(anello_gpu_group* gpus, const anello_call* call, struct CUstream_st* stream);
 
-/* Blocks until everything that was queued on the stream is done. If the world fails, also meanwhile, returns its
- * failure; the contents of the tensors are then undefined. */
+/* Blocks until everything that was queued on the stream is done. If the world has failed, or fails during this call,
+ * returns the world's failure; the contents of the tensors are then undefined. */
 anello_status anello_gpu_synchronize(anello_gpu_group* gpus, struct CUstream_st* stream);
 /* Blocks until all work is done that any rank queued on its stream before this call. */
 anello_status anello_gpu_barrier(anello_gpu_group* gpus, struct CUstream_st* stream, const anello_options* options);

@@ -160,7 +160,7 @@ class Group:
                   name: Optional[str] = None) -> Any:
         """The tensors of all ranks, concatenated along the first dimension, on every rank.
 
-        Without `out`, the result of numpy's numbers is an array, and that of other numbers a list. Raises Mismatch, on
+        Without `out`, scalars of numpy are gathered into an array, and other numbers into a list. Raises Mismatch, on
         all ranks and before any tensor is sent, if the rows of two ranks have different numbers of elements.
 
         Args:

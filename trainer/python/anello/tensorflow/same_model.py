@@ -37,8 +37,11 @@ def _kept_by_tensorflow(error: Mismatch) -> Mismatch:
 
 
 def _described(variables: Sequence[Any]) -> List[Tuple[str, Any]]:
-    """The variables, with names for the comparison. The names contain shapes, and do not depend on a rank's other
-    objects."""
+    """The variables, each with a name for the comparison.
+
+    A name contains the shape. It does not contain the numbers that Keras adds, because these depend on the other
+    objects that a rank has made.
+    """
     return [(f"{k}: {_last_part(each)} {tuple(each.shape)}", each) for k, each in enumerate(variables)]
 
 

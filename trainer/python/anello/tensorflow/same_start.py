@@ -51,11 +51,11 @@ process_sets.watch(_worlds)
 
 
 def compare(sources: Sequence[Any], process_set: ProcessSet) -> None:
-    """Compares the variables' values between the ranks in the second eager call for these variables, once in each
-    world. If values differ, rank 0 warns.
+    """Compares the variables' values between the ranks. If values differ, rank 0 warns.
 
-    All ranks call it, and the comparison blocks. In a tf.function this function does nothing: its operations would
-    become a part of the program's graph, which could then not be saved.
+    In each world, only the second eager call for the same variables compares them. All ranks call it, and the
+    comparison blocks. In a tf.function this function does nothing: its operations would become a part of the program's
+    graph, which could then not be saved.
     """
     if not tf.executing_eagerly() or not process_set.included() or process_set.size() == 1:
         return
