@@ -265,7 +265,9 @@ Sends Membership::after_loss(const ElasticProcess& lost, std::string_view reason
   if (!lost.was_in_a_world()) {
     if (candidates_of(processes_, limits_.max).empty()) deadlines_.enough.reset();
     plan_change(now);
-    return release_idle(now);
+    Sends sends = release_idle(now);
+    std::ranges::move(start_if_complete(now), std::back_inserter(sends));  // the others may have waited only for it
+    return sends;
   }
   course_.left.push_back(text(describe(lost.join), ": ", reason));
   if (phase_ != Phase::starting || members() == 0) return after_end(now);

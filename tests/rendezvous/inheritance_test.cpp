@@ -254,8 +254,9 @@ TEST(Membership, ASuccessorWaitsForAProcessThatHasComeAndNotEntered) {
   EXPECT_EQ(job.assigned(job.a).generation, 7u);
   EXPECT_EQ(job.assigned(late).rank, 0);
   Inherited3 other;
-  other.pass(other.membership.disconnected(other.arrive(0, 1), other.now));
+  const MemberId lost = other.arrive(0, 1);
   other.pass(other.membership.found(peers({1})[0], Finding::gone, other.now));
+  other.pass(other.membership.disconnected(lost, other.now));
   EXPECT_EQ(other.assigned(other.a).generation, 7u);
 }
 
