@@ -31,6 +31,7 @@ asio::awaitable<std::optional<Join>> receive_join(tcp::socket& socket, const net
     if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
     if (join.rank != claim.from)
       throw error(trace::RejectReason::place, "its request to join names another rank than its handshake");
+    if (join.elastic && claim.generation == 0) join.rank = -1;  // it comes from no world, whatever its environment says
     co_return join;
   } catch (const std::bad_variant_access&) {
     throw error(trace::RejectReason::noise, "its first message is not a request to join");

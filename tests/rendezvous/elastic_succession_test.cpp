@@ -6,7 +6,10 @@
 #include <anello/elastic.hpp>
 #include <thread>
 
+#include "rendezvous/client/standing_connection.hpp"
+#include "rendezvous/protocol/lineage.hpp"
 #include "tests/rendezvous/elastic_jobs.hpp"
+#include "tests/rendezvous/joining.hpp"
 #include "tests/support/free_ports.hpp"
 
 namespace anello {
@@ -211,6 +214,22 @@ TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
   const testing::Process& newcomer = start(kLongTraining, 3);
   expect_results();
   EXPECT_THAT(newcomer.out(), HasSubstr("world 3: rank 2 of 3 at "));
+}
+
+// A newcomer may have the variable ANELLO_RANK or RANK. A successor waits only for processes of its own last world.
+TEST_F(ElasticSuccession, ANewcomerHasNoRankInTheLastWorld) {
+  ServerOptions options;
+  options.elastic = kLimits;
+  options.heir = true;
+  RendezvousServer server(options);
+  const rendezvous::Peers peers{{"127.0.0.1", server.port(), 1}, {"127.0.0.1", server.port(), 2}};
+  rendezvous::Lineage lineage;
+  lineage.starts({.generation = 1, .rank = 0}, peers, {}, {});
+  server.inherit(lineage, kLimits, 1, true);
+  server.succeed();
+  const rendezvous::StandingConnection newcomer(joining(server.port(), -1, 1), "");
+  ASSERT_TRUE(eventually([&] { return server.elastic_status().processes.size() == 1; }));
+  EXPECT_EQ(server.elastic_status().processes.front().rank, -1);
 }
 
 // On one host, a rank that was stopped can be certain that the others have ended. But it cannot find out whether they
