@@ -22,7 +22,7 @@ namespace {
 using asio::use_awaitable;
 using asio::ip::tcp;
 
-constexpr std::chrono::milliseconds kLimitPerRank{300}, kBetweenRanks{10};
+constexpr std::chrono::milliseconds kLimitPerRank{1000}, kBetweenRanks{10};
 
 // Sends the verdict to one rank, and waits until the rank has closed the connection, which it does after it has read
 // the verdict. Throws if the verdict cannot be sent.

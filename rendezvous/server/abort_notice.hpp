@@ -9,7 +9,7 @@
 
 namespace anello::rendezvous {
 
-// Sends the verdict to one rank of `world`. Tries another rank every 10 ms, each for at most 300 ms, until one has
+// Sends the verdict to one rank of `world`. Tries another rank every 10 ms, each for at most 1 s, until one has
 // received it. So a rank whose process is stopped causes little delay. Does not throw.
 asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict);
 

@@ -64,9 +64,10 @@ TEST(Timeout, EndsTheJobAsAFailure) {
   EXPECT_TRUE(contains(outcome.err, "; the launcher ended ranks 0, 1\n")) << outcome.err;
 }
 
+// The job waits for 1, 2 and 4 s before its restarts. The next wait, 8 s, would not fit into the limit.
 TEST(Timeout, IncludesAllRestarts) {
   undisturbed(milliseconds(500), [&] {
-    const Outcome outcome = testing::run(ranks(1, "exit 9", {"--timeout", "10", "--restarts", "100"}));
+    const Outcome outcome = testing::run(ranks(1, "exit 9", {"--timeout", "14", "--restarts", "100"}));
     EXPECT_EQ(outcome.code, 9);
     EXPECT_TRUE(contains(outcome.err, "not started again, because")) << outcome.err;
   });
