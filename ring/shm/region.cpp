@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <anello/memory.hpp>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <map>
 #include <new>
 
@@ -97,12 +99,14 @@ class Regions {
   std::uint64_t last_ ANELLO_GUARDED_BY(mutex_) = 0;
 };
 
-// Never destroyed, because a program may free static tensors after the library's static objects are destroyed.
+// Never destroyed, because a program may free static tensors after the library's static objects are destroyed. Needs no
+// memory: if its construction could throw, it would be tried again, and would register the handlers of fork() twice.
 Regions& regions() {
-  static Regions& all = []() -> Regions& {
+  alignas(Regions) static std::array<std::byte, sizeof(Regions)> memory;
+  static Regions& all = []() noexcept -> Regions& {
     pthread_atfork([] { regions().before_fork(); }, [] { regions().after_fork(); },
                    [] { regions().after_fork_in_child(); });
-    return *new Regions;
+    return *new (memory.data()) Regions;
   }();
   return all;
 }

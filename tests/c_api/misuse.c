@@ -111,7 +111,9 @@ static void wrong_named_calls(anello_agenda* agenda, int rank, int size) {
   }
 }
 
-/* In a child, where its parent's threads may have held any lock, it reports that and does not wait for a lock. */
+/* In a child, where its parent's threads may have held any lock, it reports that and does not wait for a lock. Not with
+   AddressSanitizer, whose own allocator (GCC 12) waits in the child for a lock that such a thread held. */
+#ifndef __SANITIZE_ADDRESS__
 static void described_in_a_child(anello_agenda* agenda) {
   anello_named* operation = NULL;
   const char* line = NULL;
@@ -129,6 +131,7 @@ static void described_in_a_child(anello_agenda* agenda) {
   OK(anello_named_describe(operation, &line));
   anello_named_free(operation);
 }
+#endif
 
 int main(void) {
   anello_world* world = NULL;
@@ -141,7 +144,9 @@ int main(void) {
   statistics_of_no_size(group);
   OK(anello_agenda_create(group, &agenda));
   wrong_named_calls(agenda, anello_rank(group), anello_size(group));
+#ifndef __SANITIZE_ADDRESS__
   described_in_a_child(agenda);
+#endif
   OK(anello_barrier(group, NULL, NULL));
   anello_agenda_free(agenda);
   OK(anello_finish(world));

@@ -97,9 +97,7 @@ TEST(Scarcity, TheProgressThreadLives) {
 }
 
 // The poor rank neither leaves nor makes another call. Its memory runs out between two operations, in the code that
-// carries out operations. The test does not run under ThreadSanitizer, which does not wake a thread that waits for a
-// static object if the object's constructor throws.
-#ifndef __SANITIZE_THREAD__
+// carries out operations.
 TEST(Scarcity, TheOthersAreInformedAtOnce) {
   std::atomic<bool> planned = false, poor = false, ended = false, over = false;
   const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
@@ -135,7 +133,6 @@ TEST(Scarcity, TheOthersAreInformedAtOnce) {
   }
   expect_that_all_blame_the_poor(all);
 }
-#endif
 
 void expect_that_it_left(const std::optional<Error>& error, const std::string& what) {
   ASSERT_TRUE(error);
