@@ -29,10 +29,17 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   if (!inheritance_) process.join.rank = -1;  // a rank that the process asks for would be valid only in one world
   process.seat = course_.joined++;
   process.answered = now;
-  const bool was_given_up = phase_ == Phase::starting && process.returns();
+  const bool comes_late = phase_ == Phase::starting && process.returns();
+  Sends sends;
+  // It comes again after its connection was cut, and this server has not noticed the end of the old connection yet.
+  const auto is_same = [&](const auto& one) { return one.second.returns() && one.second.join.rank == join.rank; };
+  if (const auto old = std::ranges::find_if(processes_, is_same); process.returns() && old != processes_.end())
+    sends = disconnected(old->first, now);
   processes_.emplace(id, std::move(process));
   if (!deadlines_.inquiry) deadlines_.inquiry = now + kInquiryInterval;
-  return was_given_up ? start_again(text(describe(join), " has come back"), now) : Sends();
+  if (comes_late)
+    std::ranges::move(start_again(text(describe(join), " has come back"), now), std::back_inserter(sends));
+  return sends;
 }
 
 Sends Membership::received(MemberId id, const Request& request, Time now) {
@@ -62,9 +69,16 @@ Sends Membership::handle(MemberId id, const Enter& enter, Time now) {
     return sends;
   }
   const bool comes_from_newest = process.state == State::starting || process.state == State::member;
-  if (!comes_from_newest || enter.generation != generation_)
+  // Another process may have come to this successor from a start with a higher number.
+  const bool has_its_number = enter.generation == generation_ || (inheritance_ && enter.generation < generation_);
+  if (!comes_from_newest || !has_its_number)
     return lose(id, text("it comes from world ", enter.generation, ", and the newest one is ", generation_), now);
   process.state = State::waiting;
+  // A newcomer of a start that failed has no right to a place before the processes of the last world.
+  if (inheritance_ && process.since > inheritance_->lineage().generation) {
+    process.since = 0;
+    process.entered = now;
+  }
   Sends sends;
   if (phase_ == Phase::starting)
     sends = start_again(text(describe(process.join), " could not start"), now);
@@ -320,9 +334,9 @@ ElasticStatus Membership::status() const {
   ElasticStatus out{generation_, course_.worlds_formed, course_.begun, course_.finished,
                     {},          course_.released,      course_.lost,  course_.ranks};
   for (const auto& [id, process] : processes_) {
-    const bool is_awaited = phase_ == Phase::gathering && process.state != State::waiting && process.was_in_a_world();
+    const bool awaited = phase_ == Phase::gathering && is_awaited(phase_, process);
     out.processes.push_back(
-        {process.join.place, process.join.rank, std::int64_t(id), is_awaited, process.retires, process.trained > 0});
+        {process.join.place, process.join.rank, std::int64_t(id), awaited, process.retires, process.trained > 0});
   }
   return out;
 }

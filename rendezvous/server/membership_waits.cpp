@@ -1,6 +1,7 @@
 // The waits of a membership: for processes that have not entered, for enough of them, for the steps of a start.
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "rendezvous/protocol/describe.hpp"
@@ -19,9 +20,13 @@ constexpr std::chrono::milliseconds kSettle{200};
 
 std::string Membership::waiting() const {
   if (processes_.empty()) return "";
-  if (inheritance_ && phase_ == Phase::gathering)
-    return text("waiting for world ", generation_ + 1,
-                " as the successor of the server; missing: ", inheritance_->missing(returned()));
+  if (inheritance_ && phase_ == Phase::gathering) {
+    std::set<int> come = returned();
+    for (const auto& [id, process] : processes_)
+      if (process.returns()) come.insert(process.join.rank);
+    if (const std::string missing = inheritance_->missing(come); !missing.empty())
+      return text("waiting for world ", generation_ + 1, " as the successor of the server; missing: ", missing);
+  }
   if (phase_ == Phase::gathering && awaited_of(phase_, processes_).empty()) {
     const std::size_t present = candidates_of(processes_, limits_.max).size();
     return present == 0 ? "" : text("waiting: ", present, " of at least ", needed(), " processes are there");

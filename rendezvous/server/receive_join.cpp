@@ -14,7 +14,7 @@ asio::awaitable<std::optional<Join>> receive_join(tcp::socket& socket, const net
                                                   int& arrived) {
   asio::error_code ignored;
   const tcp::endpoint peer = socket.remote_endpoint(ignored);
-  const net::Claim claim = co_await accept_handshake(socket, credentials, std::move(acceptable));
+  const net::Claim claim = co_await accept_handshake(socket, credentials, acceptable);
   const net::Deadline deadline(socket, std::max(net::kHandshakeLimit, limit));
   const auto error = [&](trace::RejectReason reason, std::string_view why) {
     return net::HandshakeError(
@@ -31,6 +31,8 @@ asio::awaitable<std::optional<Join>> receive_join(tcp::socket& socket, const net
     if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
     if (join.rank != claim.from)
       throw error(trace::RejectReason::place, "its request to join names another rank than its handshake");
+    // A successor may have gone on to the next world since the handshake.
+    if (const auto rejected = acceptable(claim)) throw error(rejected->kind, rejected->why);
     if (join.elastic && claim.generation == 0) join.rank = -1;  // it comes from no world, whatever its environment says
     co_return join;
   } catch (const std::bad_variant_access&) {

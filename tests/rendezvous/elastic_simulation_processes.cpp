@@ -93,6 +93,7 @@ void ElasticSimulation::enter(Model& model) {
 }
 
 void ElasticSimulation::make(Model& model, const Assigned& assigned) {
+  if (assigned.size > options_.max) violated(text("a world has ", assigned.size, " ranks"));
   if (assigned.generation <= model.generation) violated("a process was given an older generation");
   if (model.local_rank >= 0 && model.local_rank != assigned.local_rank)
     violated(text("the local rank of process ", model.id, " changed"));

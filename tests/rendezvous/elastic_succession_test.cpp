@@ -6,6 +6,7 @@
 #include <anello/elastic.hpp>
 #include <thread>
 
+#include "rendezvous/client/own_join.hpp"
 #include "rendezvous/client/standing_connection.hpp"
 #include "rendezvous/protocol/lineage.hpp"
 #include "tests/rendezvous/elastic_jobs.hpp"
@@ -216,20 +217,52 @@ TEST_F(ElasticSuccession, NewcomersJoinAtTheAddressOfTheSuccessor) {
   EXPECT_THAT(newcomer.out(), HasSubstr("world 3: rank 2 of 3 at "));
 }
 
+// A server in this process, which is rank 0 of two in the newest world.
+class Successor : public ::testing::Test {
+ protected:
+  static ServerOptions options() {
+    ServerOptions options;
+    options.elastic = kLimits;
+    options.heir = true;
+    return options;
+  }
+  void world(std::uint32_t number) {
+    rendezvous::Lineage lineage;
+    lineage.starts({.generation = number, .rank = 0},
+                   {{"127.0.0.1", server_.port(), 1}, {"127.0.0.1", server_.port(), 2}}, {}, {});
+    server_.inherit(lineage, kLimits, number, true);
+  }
+  std::size_t processes() { return server_.elastic_status().processes.size(); }
+
+  RendezvousServer server_{options()};
+};
+
 // A newcomer may have the variable ANELLO_RANK or RANK. A successor waits only for processes of its own last world.
-TEST_F(ElasticSuccession, ANewcomerHasNoRankInTheLastWorld) {
-  ServerOptions options;
-  options.elastic = kLimits;
-  options.heir = true;
-  RendezvousServer server(options);
-  const rendezvous::Peers peers{{"127.0.0.1", server.port(), 1}, {"127.0.0.1", server.port(), 2}};
-  rendezvous::Lineage lineage;
-  lineage.starts({.generation = 1, .rank = 0}, peers, {}, {});
-  server.inherit(lineage, kLimits, 1, true);
-  server.succeed();
-  const rendezvous::StandingConnection newcomer(joining(server.port(), -1, 1), "");
-  ASSERT_TRUE(eventually([&] { return server.elastic_status().processes.size() == 1; }));
-  EXPECT_EQ(server.elastic_status().processes.front().rank, -1);
+TEST_F(Successor, GivesANewcomerNoRankOfTheLastWorld) {
+  world(1);
+  server_.succeed();
+  const rendezvous::StandingConnection newcomer(joining(server_.port(), -1, 1), "");
+  ASSERT_TRUE(eventually([&] { return processes() == 1; }));
+  EXPECT_EQ(server_.elastic_status().processes.front().rank, -1);
+}
+
+TEST_F(Successor, TakesNoProcessInWhoseWorldHasEndedSinceItsHandshake) {
+  const Settings settings = joining(server_.port(), -1, 1);
+  rendezvous::Join join = rendezvous::join_of_this_process(settings, "127.0.0.1");
+  join.elastic = true;
+  for (const std::uint32_t newest : {1, 2}) {
+    world(1);
+    server_.succeed();
+    {
+      rendezvous::ServerConnection late(settings, {settings.job, ""}, {.where = "rank 0", .rank = 0, .generation = 1});
+      late.connect(std::chrono::steady_clock::now() + kPatience);
+      world(newest);
+      late.send(join);
+      EXPECT_TRUE(eventually([&] { return newest == 1 ? processes() == 1 : !late.is_intact(); }));
+      EXPECT_EQ(processes(), newest == 1 ? 1u : 0u);
+    }
+    ASSERT_TRUE(eventually([&] { return processes() == 0; }));
+  }
 }
 
 // On one host, a rank that was stopped can be certain that the others have ended. But it cannot find out whether they

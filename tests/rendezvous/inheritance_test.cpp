@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Finding = Inheritance::Finding;
 
 Peers peers(std::vector<std::uint32_t> pids) {
@@ -189,7 +190,7 @@ TEST(SearchTime, OneAddressGetsMoreTimeInEachSearch) {
 
 // A job whose server has ended. Two of its three processes have come to the successor.
 struct Inherited3 : Job {
-  Inherited3() : Job({.min = 1, .max = 4, .may_be_succeeded = true}) {
+  explicit Inherited3(int max = 4) : Job({.min = 1, .max = max, .may_be_succeeded = true}) {
     Lineage lineage;
     lineage.starts({.generation = 5, .rank = 1}, peers({1, 2, 3}), {}, {});
     membership.inherit(lineage, 6, true);
@@ -274,6 +275,59 @@ TEST(Membership, AProcessThatComesBackWhileTheFirstWorldStartsIsTakenIn) {
   EXPECT_EQ(job.assigned(late).generation, 8u);
   job.complete();
   EXPECT_FALSE(job.membership.inherits());
+}
+
+TEST(Membership, ANewcomerMakesRoomForAProcessThatComesBack) {
+  Inherited3 job(3);
+  const MemberId newcomer = job.come();
+  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  ASSERT_EQ(job.assigned(newcomer).generation, 7u);
+  const MemberId late = job.arrive(0, 1);
+  for (const MemberId one : {newcomer, job.a, job.b}) job.enter(one);
+  job.receive(late, Enter{6});
+  EXPECT_EQ(job.assigned(late).generation, 8u);
+  EXPECT_EQ(job.assigned(newcomer).generation, 7u);
+  EXPECT_EQ(job.of_newest().size(), 3u);
+}
+
+// It comes from a start of another successor, which has died meanwhile.
+TEST(Membership, AProcessThatComesWithAHigherNumberTakesNoPlaceAway) {
+  Inherited3 job;
+  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  const MemberId late = job.arrive(0, 1);
+  job.receive(late, Enter{9});
+  for (const MemberId one : {job.a, job.b}) job.receive(one, Enter{7});
+  for (const MemberId one : {late, job.a, job.b}) EXPECT_EQ(job.assigned(one).generation, 10u) << job.failure(one);
+}
+
+// Its first connection was cut before it entered.
+TEST(Membership, AProcessMayComeToASuccessorTwiceBeforeItEnters) {
+  Inherited3 job;
+  job.arrive(0, 1);
+  constexpr MemberId kAgain = 99;
+  job.pass(job.membership.joined(kAgain, on("a", 0, -1, 1), job.now));
+  job.receive(kAgain, Enter{6});
+  EXPECT_EQ(job.assigned(kAgain).generation, 7u);
+  EXPECT_EQ(job.of_newest().size(), 3u);
+}
+
+TEST(Membership, ASuccessorWithoutMoreThanHalfWaitsForAProcessThatHasCome) {
+  Job job({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
+  Lineage lineage;
+  lineage.starts({.generation = 5, .rank = 1}, peers({1, 2, 3}), {}, {});
+  job.membership.inherit(lineage, 5, true);
+  job.pass(job.membership.joined(9, on("a", 1), job.now));
+  job.receive(9, Enter{5});
+  for (const std::uint32_t pid : {1u, 3u}) job.pass(job.membership.found(peers({pid})[0], Finding::gone, job.now));
+  job.answer_for(milliseconds(2500));
+  EXPECT_THAT(job.membership.waiting(), HasSubstr("missing: rank 0 (10.0.0.1 pid 1, which cannot be reached)"));
+  job.pass(job.membership.joined(8, on("a", 0), job.now));
+  EXPECT_THAT(job.membership.waiting(), Not(HasSubstr("rank 0 (10.0.0.1 pid 1")));
+  EXPECT_THAT(job.membership.waiting(), HasSubstr("missing: rank 2"));
+  job.wait(milliseconds(1000));
+  EXPECT_EQ(job.failure(9), "none");
+  job.receive(8, Enter{5});
+  EXPECT_EQ(job.assigned(9).generation, 6u);
 }
 
 // The limit for a majority is shorter than the patience with too few processes.
