@@ -10,7 +10,7 @@
 namespace anello::group {
 
 // Counters since the group began. `copied`: the number of slabs that this rank has copied in. `made`: the number of
-// slabs of which this rank has added up its chunk. All ranks of a group count the same slabs.
+// slabs in which this rank has added up its chunk. All ranks of a group count the same slabs.
 struct StageCounters {
   alignas(64) std::atomic<std::uint64_t> copied;
   alignas(64) std::atomic<std::uint64_t> made;
