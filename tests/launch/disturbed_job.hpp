@@ -55,7 +55,7 @@ class DisturbedJob {
     const int span = int((how_.longest - how_.shortest).count());
     while (!enough() && launcher_.wait(how_.shortest + milliseconds(int(random_()) % span)) < 0) happen();
   }
-  // Asks for this number of processes, and waits until so many processes have ranks.
+  // Asks for this number of processes, and waits until that many processes have ranks.
   bool settle(int size) {
     resize(size);
     for (int looks = 0; looks < 3000; looks++) {

@@ -3,13 +3,15 @@
 // several hosts, cables are also unplugged.
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <csignal>
-#include <cstdlib>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ring/base/text.hpp"
@@ -27,6 +29,7 @@ class FailoverJob {
     bool paused = false;                  // stopped for so long that the others may have given it up
     int served = 0;                       // how often it has gone on as the server
     int code = -1;                        // -1: it runs
+    bool was_not_needed() const { return code == 0 && contains(process->out(), "the others have finished"); }
   };
   // The hosts on which a job runs. `serve` starts `anello rendezvous --successor` on host 0; `join` starts a process
   // with `address`, which is "ANELLO_RENDEZVOUS=...", in its environment.
@@ -35,7 +38,7 @@ class FailoverJob {
     std::function<std::unique_ptr<Process>(int host, const std::string& address)> join;
     std::function<bool(const std::vector<Member>&)> begins;  // waits until the first world trains
     int hosts = 1;
-    std::function<void(int host, bool in)> plug = [](int, bool) {};  // plugs a host's cable in or out
+    std::function<void(int host, bool in)> plug = {};  // plugs a host's cable in or out; if there are several hosts
   };
 
   // `least`: if there are no more ranks than this, the only event is a new process, or, without a server, a kill.
@@ -55,35 +58,35 @@ class FailoverJob {
   bool begins() { return site_.begins(members_); }
   // Lets events happen until there have been `events`, or the training has ended. Returns what was wrong.
   std::string disturb(int events) {
-    auto since = std::chrono::steady_clock::now();
-    for (int last = -1; events_ < events; since = std::exchange(last, events_) == events_ ? since : now()) {
+    newest_event_ = Clock::now();
+    while (events_ < events) {
       std::this_thread::sleep_for(milliseconds(20 + int(random_() % 150)));
       look();
       if (living().empty() || has_finished()) return "";
-      if (now() - since > testing::kLong) return "nothing goes on";
+      if (Clock::now() - newest_event_ > testing::kLong) return "nothing goes on";
       happen();
     }
     return "";
   }
   // Waits until all processes have ended. `finished` looks at the output of each process that has ended with the
   // training. Returns what was wrong.
-  std::string end(const std::function<std::string(const Process&)>& finished) {
+  std::string end(const std::function<std::string(const Process&)>& finished = [](const Process&) { return ""; }) {
+    if (!server_killed_ && server_code_ >= 0) return text("the server ended with ", server_code_);
     std::size_t results = 0;
     for (Member& one : members_) {
-      const int code = one.process->wait();
-      if (code == 128 + SIGKILL && one.killed) continue;
-      if (code == 0 && contains(one.process->out(), "the others have finished")) continue;
-      if (code == 1 && one.paused) continue;
-      if (code != 0) return text("process ", one.process->pid(), " ended with ", code);
-      if (std::string wrong = finished(*one.process); !wrong.empty()) return wrong;
+      one.code = one.process->wait();
+      if (const std::string wrong = what_is_wrong(one); !wrong.empty())
+        return text("process ", one.process->pid(), " ", wrong);
+      if (one.code != 0 || one.was_not_needed()) continue;
+      if (const std::string wrong = finished(*one.process); !wrong.empty()) return wrong;
       results++;
     }
     server_->signal(SIGKILL);
     server_->wait();
+    if (const int number = reported_twice(); number > 0) return text("there were two worlds ", number);
     return results > 0 ? "" : "no process has a result";
   }
 
-  const std::vector<Member>& members() const { return members_; }
   int events() const { return events_; }
   int servers_killed() const { return servers_killed_; }
   std::string story() const {
@@ -94,24 +97,44 @@ class FailoverJob {
   }
 
  private:
-  static std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
+  using Clock = std::chrono::steady_clock;
+
+  // A process that was killed ends so. One that the others may have given up may end with the reason. Only processes
+  // that were asked to leave, or have never been in a world, may be sent away because they are not needed.
+  static std::string what_is_wrong(const Member& one) {
+    constexpr const char* kReasons[] = {"has lost its place", "the others have gone on", "more than half",
+                                        "no process can go on", "the connection with the rendezvous has ended"};
+    const auto says = [&](const char* reason) { return contains(one.process->err(), reason); };
+    if (one.code == 128 + SIGKILL && one.killed) return "";
+    if (one.code == 1 && one.paused && std::ranges::any_of(kReasons, says)) return "";
+    if (one.code != 0) return text("ended with ", one.code);
+    const bool was_rank = contains(one.process->out(), "world ");
+    return one.was_not_needed() && was_rank && !one.leaves && !one.paused ? "was sent away" : "";
+  }
 
   // A world, as its rank 0 reports it when all ranks have the state.
   struct World {
     int number = 1, size = 0;
     bool operator==(const World&) const = default;
   };
-  World newest_world() const {
-    World newest{1, first_};
+  std::vector<World> worlds() const {
+    std::vector<World> all{{1, first_}};
     for (const Member& one : members_)
       for (const std::string& line : testing::lines(one.process->err())) {
-        int number = 0, size = 0;
+        World world;
         const std::size_t at = line.find("world ");
-        if (at == std::string::npos || std::sscanf(line.c_str() + at, "world %d has %d rank", &number, &size) != 2)
-          continue;
-        if (number > newest.number) newest = {number, size};
+        if (at != std::string::npos &&
+            std::sscanf(line.c_str() + at, "world %d has %d rank", &world.number, &world.size) == 2)
+          all.push_back(world);
       }
-    return newest;
+    std::ranges::sort(all, {}, &World::number);
+    return all;
+  }
+  // Returns the number of two worlds that have gone on side by side; 0: there were none.
+  int reported_twice() const {
+    const std::vector<World> all = worlds();
+    const auto twice = std::ranges::adjacent_find(all, {}, &World::number);
+    return twice == all.end() ? 0 : twice->number;
   }
   std::vector<Member*> living() {
     std::vector<Member*> all;
@@ -120,7 +143,8 @@ class FailoverJob {
     return all;
   }
   bool has_finished() const {
-    return std::ranges::any_of(members_, [](const Member& one) { return !one.leaves && one.code == 0; });
+    const auto has = [](const Member& one) { return !one.leaves && one.code == 0 && !one.was_not_needed(); };
+    return std::ranges::any_of(members_, has);
   }
   // Finds out which process is the server, and its address.
   void look() {
@@ -131,8 +155,7 @@ class FailoverJob {
       if (one.code < 0) one.code = one.process->wait(kLook);
       const std::string& err = one.process->err();
       const int served = int(count(err, kServes));
-      if (served == one.served) continue;
-      one.served = served;
+      if (std::exchange(one.served, served) == served || one.code >= 0) continue;
       successor_ = one.process->pid();
       const std::size_t at = err.rfind("ANELLO_RENDEZVOUS=");
       address_ = err.substr(at, err.find('\n', at) - at);
@@ -142,7 +165,7 @@ class FailoverJob {
   // An event happens only when all living processes are ranks of the newest world, and have its state. A process that
   // was asked to leave may still be among these ranks.
   void happen() {
-    const World newest = newest_world();
+    const World newest = worlds().back();
     std::vector<Member*> all = living();
     const auto leaves = std::ranges::count_if(members_, [](const Member& one) { return one.leaves && one.code < 0; });
     const bool same = newest == std::exchange(last_, newest);
@@ -172,14 +195,14 @@ class FailoverJob {
 
   void add() {
     join();
-    note("added ", members_.back());
+    note(text("added ", members_.back().process->pid()));
   }
   void join() {
     const int host = int(members_.size()) % site_.hosts;
     members_.push_back({.process = site_.join(host, address_), .host = host});
   }
   void kill(Member& one) {
-    note("SIGKILL to ", one);
+    note(text("SIGKILL to ", one.process->pid()));
     one.killed = true;
     one.process->signal(SIGKILL);
   }
@@ -188,19 +211,20 @@ class FailoverJob {
     if (!is_served()) return kill(other);
     servers_killed_++;
     if (Member* const one = successor()) return kill(*one);
-    log_ += "SIGKILL to the server\n";
+    note("SIGKILL to the server");
     server_->signal(SIGKILL);
+    server_killed_ = true;
     server_code_ = server_->wait();
     if (random_() % 2) kill(other);
   }
   void ask_to_leave(Member& one) {
-    note("SIGTERM to ", one);
+    note(text("SIGTERM to ", one.process->pid()));
     one.leaves = true;
     one.process->signal(SIGTERM);
   }
   void pause(Member& one) {
     const milliseconds length(random_() % 2 ? 50 + random_() % 1000 : 1000 + random_() % 4000);
-    note(text("SIGSTOP for ", length.count(), " ms to "), one);
+    note(text("SIGSTOP for ", length.count(), " ms to ", one.process->pid()));
     one.paused = one.paused || length > kSilenceLimit / 2;
     one.process->signal(SIGSTOP);
     std::this_thread::sleep_for(length);
@@ -216,12 +240,12 @@ class FailoverJob {
     site_.plug(host, true);
     // For this time, the other processes may still have to find out who is left.
     std::this_thread::sleep_for(2 * kSilenceLimit + std::chrono::seconds(1));
-    for (Member& one : members_) one.paused |= one.host == host;
-    log_ += text("host ", host, " was cut off for ", length.count(), " ms\n");
-    events_++;
+    for (Member& one : members_) one.paused |= one.host == host && length > kSilenceLimit / 2;
+    note(text("host ", host, " was cut off for ", length.count(), " ms"));
   }
-  void note(const std::string& event, const Member& one) {
-    log_ += text(event, one.process->pid(), "\n");
+  void note(const std::string& event) {
+    log_ += event + "\n";
+    newest_event_ = Clock::now();
     events_++;
   }
 
@@ -235,6 +259,8 @@ class FailoverJob {
   std::string address_, log_;
   World last_;
   int server_code_ = -1;  // of the first server; -1: it runs
+  bool server_killed_ = false;
+  Clock::time_point newest_event_;
   int events_ = 0, servers_killed_ = 0;
 };
 
