@@ -29,15 +29,18 @@ Sends Membership::joined(MemberId id, const Join& join, Time now) {
   if (!inheritance_) process.join.rank = -1;  // a rank that the process asks for would be valid only in one world
   process.seat = course_.joined++;
   process.answered = now;
-  const bool comes_late = phase_ == Phase::starting && process.returns();
-  Sends sends;
-  // It comes again after its connection was cut, and this server has not noticed the end of the old connection yet.
-  const auto is_same = [&](const auto& one) { return one.second.returns() && one.second.join.rank == join.rank; };
-  if (const auto old = std::ranges::find_if(processes_, is_same); process.returns() && old != processes_.end())
-    sends = disconnected(old->first, now);
+  const bool returns = process.returns();
   processes_.emplace(id, std::move(process));
   if (!deadlines_.inquiry) deadlines_.inquiry = now + kInquiryInterval;
-  if (comes_late)
+  if (!returns) return {};
+  // It comes again after its connection was cut, and this server has not noticed the end of the old connection yet.
+  const auto is_old = [&](const auto& one) {
+    return one.first != id && one.second.returns() && one.second.join.rank == join.rank;
+  };
+  Sends sends;
+  if (const auto old = std::ranges::find_if(processes_, is_old); old != processes_.end())
+    sends = disconnected(old->first, now);
+  if (phase_ == Phase::starting)
     std::ranges::move(start_again(text(describe(join), " has come back"), now), std::back_inserter(sends));
   return sends;
 }

@@ -135,6 +135,18 @@ TEST(Membership, AProcessMayComeToASuccessorTwiceBeforeItEnters) {
   EXPECT_EQ(job.of_newest().size(), 3u);
 }
 
+TEST(Membership, AProcessThatComesToASuccessorTwiceIsAwaitedAllTheTime) {
+  Inherited3 job;
+  job.arrive(0, 1);
+  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  constexpr MemberId kAgain = 99;
+  job.pass(job.membership.joined(kAgain, on("a", 0, -1, 1), job.now));
+  EXPECT_EQ(job.assigned(job.a).generation, 0u);
+  job.receive(kAgain, Enter{6});
+  EXPECT_EQ(job.assigned(kAgain).generation, 7u);
+  EXPECT_EQ(job.of_newest().size(), 3u);
+}
+
 TEST(Membership, ASuccessorWithoutMoreThanHalfWaitsForAProcessThatHasCome) {
   Job job({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
   Lineage lineage;
