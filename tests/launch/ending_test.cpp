@@ -194,7 +194,7 @@ TEST(Ending, AnInterruptEndsRanksThatDoNotCare) {
 // no core.
 TEST(Ending, AWorldThatIsStuckIsToldWhyBeforeItIsKilled) {
   undisturbed(milliseconds(200), [] {
-    Process job(anello({"run", "-n", "3", "--grace", "2", "--", WAITER, "asleep"}));
+    Process job(anello({"run", "-n", "3", "--grace", "3", "--", WAITER, "asleep"}));
     ASSERT_TRUE(job.says("[0] asleep\n"));
     job.signal(SIGTERM);
     EXPECT_EQ(job.wait(), 143);
@@ -202,7 +202,7 @@ TEST(Ending, AWorldThatIsStuckIsToldWhyBeforeItIsKilled) {
       EXPECT_TRUE(contains(job.out(), rank + " code 12, rank -1: barrier #0")) << job.out();
       EXPECT_TRUE(contains(job.err(), rank +
                                           " the launcher ended the world: signal 15 (Terminated) was passed on to all "
-                                          "ranks, and 2 s have passed\n"))
+                                          "ranks, and 3 s have passed\n"))
           << job.err();
     }
     EXPECT_TRUE(contains(job.err(), "still running, so killed: rank 0\n")) << job.err();

@@ -208,7 +208,7 @@ TEST_F(SupervisorTest, AWorldThatDoesNotEndWhenAskedIsToldWhyBeforeItIsKilled) {
   EXPECT_THAT(aborts_, IsEmpty());
   pass(1);
   EXPECT_THAT(aborts_, ElementsAre("-1: signal 15 (Terminated) was passed on to all ranks, and 10 s have passed"));
-  pass(999);
+  pass(2999);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(1);
   EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));

@@ -15,7 +15,7 @@ namespace anello::launch {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kAborting{1000}, kKilling{5000};
+constexpr milliseconds kAborting{3000}, kKilling{5000};
 constexpr milliseconds kSameSignal{100};  // some programs signal a process and its group, so a signal arrives twice
 
 constexpr int kTimedOut = 124;  // the exit code of timeout(1)

@@ -2,7 +2,7 @@
 // after each event which ranks are ended, when, and with which signal, and what is printed. A pure state machine:
 // events and the time in, orders and sentences out. Owned by the launcher's loop.
 //
-//   running --> ending (the signal, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
+//   running --> ending (the signal, grace) --> aborting (3 s, at most the grace) --> killing (5 s) --> over
 //
 // Aborting: ranks that wait in a collective may not react to the signal. Their collective then fails with the reason,
 // and this gives the program a last chance to end by itself.
