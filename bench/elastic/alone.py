@@ -84,7 +84,7 @@ def kills(options):
     A job ends after two kills, because the launcher waits longer and longer before it uses a place again.
     """
     times = {2: [], 4: [], 8: []}
-    for _ in range(options.trials // 2):
+    for _ in range((options.trials + 1) // 2):
         for size, all_times in times.items():
             all_times += timed(Light, size, 2, "kill")
     return {f"{size} ranks": summary(all_times) for size, all_times in times.items()}

@@ -12,14 +12,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Finding = Inheritance::Finding;
 
-// A job whose server has ended. Two of its three processes have come to the successor.
-struct Inherited3 : Job {
-  explicit Inherited3(int max = 4) : Job({.min = 1, .max = max, .may_be_succeeded = true}) {
+// A job of three processes whose server has ended. The process that had rank 1 has come to the successor.
+struct Inherited : Job {
+  explicit Inherited(const ElasticLimits& limits) : Job(limits) {
     Lineage lineage;
     lineage.starts({.generation = 5, .rank = 1}, peers({1, 2, 3}), {}, {});
     membership.inherit(lineage, 6, true);
     a = come_back(1, 4);
-    b = come_back(2, 0);
   }
   MemberId arrive(int rank, int local_rank) {
     const MemberId id = MemberId(10 + rank);
@@ -31,13 +30,24 @@ struct Inherited3 : Job {
     receive(id, Enter{6});
     return id;
   }
-  MemberId a = 0, b = 0;
+  void find(Finding what, const std::vector<std::uint32_t>& pids) {
+    for (const Peer& peer : peers(pids)) pass(membership.found(peer, what, now));
+  }
+  MemberId a = 0;
+};
+
+// The process that had rank 2 has come too.
+struct Inherited3 : Inherited {
+  explicit Inherited3(int max = 4) : Inherited({.min = 1, .max = max, .may_be_succeeded = true}) {
+    b = come_back(2, 0);
+  }
+  MemberId b = 0;
 };
 
 TEST(Membership, ASuccessorGoesOnWithTheNextWorldWhenTheOthersHaveEnded) {
   Inherited3 job;
   EXPECT_EQ(job.assigned(job.a).generation, 0u);
-  job.pass(job.membership.found(peers({1})[0], Finding::dead, job.now));
+  job.find(Finding::dead, {1});
   EXPECT_EQ(job.assigned(job.a).generation, 7u);
   EXPECT_EQ(job.assigned(job.a).rank, 0);
   EXPECT_EQ(job.assigned(job.a).local_rank, 4);
@@ -51,21 +61,16 @@ TEST(Membership, ASuccessorGoesOnWithTheNextWorldWhenTheOthersHaveEnded) {
 
 TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
   Inherited3 job;
-  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  job.find(Finding::gone, {1});
   EXPECT_EQ(job.assigned(job.a).generation, 7u);
-  Job alone({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
-  Lineage lineage;
-  lineage.starts({.generation = 5, .rank = 1}, peers({1, 2, 3}), {}, {});
-  alone.membership.inherit(lineage, 5, true);
-  alone.pass(alone.membership.joined(9, on("a", 1), alone.now));
-  alone.receive(9, Enter{5});
-  for (const std::uint32_t pid : {1u, 3u})
-    alone.pass(alone.membership.found(peers({pid})[0], Finding::gone, alone.now));
+  Inherited alone({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
+  alone.find(Finding::gone, {1, 3});
   alone.wait(milliseconds(2900));
-  EXPECT_EQ(alone.failure(9), "none");
-  alone.receive(9, Present{});
+  EXPECT_EQ(alone.failure(alone.a), "none");
+  alone.receive(alone.a, Present{});
   alone.wait(milliseconds(200));
-  EXPECT_THAT(alone.failure(9), HasSubstr("more than half of the last world must go on; missing: rank 0 (10.0.0.1"));
+  EXPECT_THAT(alone.failure(alone.a),
+              HasSubstr("more than half of the last world must go on; missing: rank 0 (10.0.0.1"));
 }
 
 // The third process was given up as gone. But it has come to the successor, and only its message that it enters is
@@ -73,14 +78,14 @@ TEST(Membership, ASuccessorWithoutMoreThanHalfEndsTheJobWithTheReason) {
 TEST(Membership, ASuccessorWaitsForAProcessThatHasComeAndNotEntered) {
   Inherited3 job;
   const MemberId late = job.arrive(0, 1);
-  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  job.find(Finding::gone, {1});
   EXPECT_EQ(job.assigned(job.a).generation, 0u);
   job.receive(late, Enter{6});
   EXPECT_EQ(job.assigned(job.a).generation, 7u);
   EXPECT_EQ(job.assigned(late).rank, 0);
   Inherited3 other;
   const MemberId lost = other.arrive(0, 1);
-  other.pass(other.membership.found(peers({1})[0], Finding::gone, other.now));
+  other.find(Finding::gone, {1});
   other.pass(other.membership.disconnected(lost, other.now));
   EXPECT_EQ(other.assigned(other.a).generation, 7u);
 }
@@ -88,7 +93,7 @@ TEST(Membership, ASuccessorWaitsForAProcessThatHasComeAndNotEntered) {
 // The third process was given up before the start, so the two others have begun without it.
 TEST(Membership, AProcessThatComesBackWhileTheFirstWorldStartsIsTakenIn) {
   Inherited3 job;
-  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  job.find(Finding::gone, {1});
   ASSERT_EQ(job.assigned(job.b).generation, 7u);
   const MemberId late = job.arrive(0, 1);
   EXPECT_EQ(job.count<Again>(job.a), 1u);
@@ -104,7 +109,7 @@ TEST(Membership, AProcessThatComesBackWhileTheFirstWorldStartsIsTakenIn) {
 TEST(Membership, ANewcomerMakesRoomForAProcessThatComesBack) {
   Inherited3 job(3);
   const MemberId newcomer = job.come();
-  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  job.find(Finding::gone, {1});
   ASSERT_EQ(job.assigned(newcomer).generation, 7u);
   const MemberId late = job.arrive(0, 1);
   for (const MemberId one : {newcomer, job.a, job.b}) job.enter(one);
@@ -117,7 +122,7 @@ TEST(Membership, ANewcomerMakesRoomForAProcessThatComesBack) {
 // It comes from a start of another successor, which has died meanwhile.
 TEST(Membership, AProcessThatComesWithAHigherNumberTakesNoPlaceAway) {
   Inherited3 job;
-  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  job.find(Finding::gone, {1});
   const MemberId late = job.arrive(0, 1);
   job.receive(late, Enter{9});
   for (const MemberId one : {job.a, job.b}) job.receive(one, Enter{7});
@@ -138,7 +143,7 @@ TEST(Membership, AProcessMayComeToASuccessorTwiceBeforeItEnters) {
 TEST(Membership, AProcessThatComesToASuccessorTwiceIsAwaitedAllTheTime) {
   Inherited3 job;
   job.arrive(0, 1);
-  job.pass(job.membership.found(peers({1})[0], Finding::gone, job.now));
+  job.find(Finding::gone, {1});
   constexpr MemberId kAgain = 99;
   job.pass(job.membership.joined(kAgain, on("a", 0, -1, 1), job.now));
   EXPECT_EQ(job.assigned(job.a).generation, 0u);
@@ -148,39 +153,29 @@ TEST(Membership, AProcessThatComesToASuccessorTwiceIsAwaitedAllTheTime) {
 }
 
 TEST(Membership, ASuccessorWithoutMoreThanHalfWaitsForAProcessThatHasCome) {
-  Job job({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
-  Lineage lineage;
-  lineage.starts({.generation = 5, .rank = 1}, peers({1, 2, 3}), {}, {});
-  job.membership.inherit(lineage, 5, true);
-  job.pass(job.membership.joined(9, on("a", 1), job.now));
-  job.receive(9, Enter{5});
-  for (const std::uint32_t pid : {1u, 3u}) job.pass(job.membership.found(peers({pid})[0], Finding::gone, job.now));
+  Inherited job({.min = 1, .max = 4, .silence = milliseconds(3000), .may_be_succeeded = true});
+  job.find(Finding::gone, {1, 3});
   job.answer_for(milliseconds(2500));
   EXPECT_THAT(job.membership.waiting(), HasSubstr("missing: rank 0 (10.0.0.1 pid 1, which cannot be reached)"));
-  job.pass(job.membership.joined(8, on("a", 0), job.now));
+  const MemberId late = job.arrive(0, 1);
   EXPECT_THAT(job.membership.waiting(), Not(HasSubstr("rank 0 (10.0.0.1 pid 1")));
   EXPECT_THAT(job.membership.waiting(), HasSubstr("missing: rank 2"));
   job.wait(milliseconds(1000));
-  EXPECT_EQ(job.failure(9), "none");
-  job.receive(8, Enter{5});
-  EXPECT_EQ(job.assigned(9).generation, 6u);
+  EXPECT_EQ(job.failure(job.a), "none");
+  job.receive(late, Enter{6});
+  EXPECT_EQ(job.assigned(job.a).generation, 7u);
 }
 
 // The limit for a majority is shorter than the patience with too few processes.
 TEST(Membership, ASuccessorThatMayGoOnWaitsForEnoughProcessesWithThePatienceOfTheJob) {
-  Job job(
+  Inherited job(
       {.min = 2, .max = 4, .patience = milliseconds(60000), .silence = milliseconds(3000), .may_be_succeeded = true});
-  Lineage lineage;
-  lineage.starts({.generation = 5, .rank = 0}, peers({1, 2, 3}), {}, {});
-  job.membership.inherit(lineage, 5, true);
-  job.pass(job.membership.joined(9, on("a", 0), job.now));
-  job.receive(9, Enter{5});
-  for (const std::uint32_t pid : {2u, 3u}) job.pass(job.membership.found(peers({pid})[0], Finding::gone, job.now));
-  for (const std::uint32_t pid : {2u, 3u}) job.pass(job.membership.found(peers({pid})[0], Finding::dead, job.now));
+  job.find(Finding::gone, {1, 3});
+  job.find(Finding::dead, {1, 3});
   job.answer_for(milliseconds(10000));
-  EXPECT_EQ(job.failure(9), "none");
+  EXPECT_EQ(job.failure(job.a), "none");
   job.answer_for(milliseconds(60000));
-  EXPECT_THAT(job.failure(9), HasSubstr("only 1 of at least 2 processes were there within 60 s"));
+  EXPECT_THAT(job.failure(job.a), HasSubstr("only 1 of at least 2 processes were there within 60 s"));
 }
 
 TEST(Membership, AServerOfAProcessThatNobodyHasJoinedWaitsForNothing) {
@@ -262,7 +257,7 @@ TEST(Membership, AProcessMayComeToASuccessorAgain) {
   const MemberId again = 99;
   job.pass(job.membership.joined(again, on("a", 2, -1, 0), job.now));
   job.receive(again, Enter{6});
-  job.pass(job.membership.found(peers({1})[0], Finding::dead, job.now));
+  job.find(Finding::dead, {1});
   EXPECT_EQ(job.assigned(again).rank, 1);
   EXPECT_EQ(job.assigned(job.b).generation, 0u);
 }
