@@ -124,10 +124,9 @@ void pause_between_looks(int look) {
   constexpr int kEagerLooks = 200;
   constexpr std::chrono::microseconds kNap{20};
   thread_local link::YieldBudget budget(std::chrono::milliseconds(1));
-  if (look < kEagerLooks && budget.allows_a_yield())
-    budget.yield();
-  else
-    std::this_thread::sleep_for(kNap);
+  if (look >= kEagerLooks || !budget.allows_a_yield()) return std::this_thread::sleep_for(kNap);
+  const std::chrono::nanoseconds took = budget.yield();
+  if (budget.is_long(took)) budget.found_after(took);  // perhaps the GPU has done its work meanwhile
 }
 
 void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what) {

@@ -13,11 +13,16 @@ void Core::give_up_core() {
 std::chrono::nanoseconds YieldBudget::yield() {
   const Core::Time began = core_.now();
   core_.yield();
-  const Core::Time now = core_.now();
-  if (!is_long(now - began)) return now - began;
-  refill(began);
-  left_ -= now - began;
-  return now - began;
+  return core_.now() - began;
+}
+
+void YieldBudget::found_after(std::chrono::nanoseconds yield) {
+  if (is_long(yield)) {
+    refill(core_.now());
+    left_ -= yield;
+  } else if (yield < kShortYield) {
+    left_ = std::min<std::chrono::nanoseconds>(kBurst, left_ + kSavedSleep);
+  }
 }
 
 bool YieldBudget::refill(Core::Time now) {

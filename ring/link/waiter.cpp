@@ -50,9 +50,9 @@ bool Waiter::pause() {
   if (!spun_ && spin_on()) return false;
   if (yields_ >= policy_.yields || !budget_.allows_a_yield()) return true;
   if (yields_++ == 0) core_is_wanted_ = false;
-  const std::chrono::nanoseconds took = budget_.yield();
-  if (took > kIdleYield) core_is_wanted_ = true;
-  if (budget_.is_long(took)) yields_ = policy_.yields;
+  last_yield_ = budget_.yield();
+  if (last_yield_ > kIdleYield) core_is_wanted_ = true;
+  if (budget_.is_long(last_yield_)) yields_ = policy_.yields;
   return false;
 }
 
@@ -80,7 +80,7 @@ bool Waiter::sleep(std::chrono::milliseconds limit) {
   for (std::size_t k = 0; k < bells_.size(); k++)
     if (of_bells[std::ptrdiff_t(k)].revents) bells_[k]->hush();
   forget();
-  moved();
+  begin_wait();
   return woken;
 }
 

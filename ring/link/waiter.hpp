@@ -32,8 +32,8 @@ class Waiter {
 
   void moved() {
     if (spins_ > 0 && !spun_) spin_record_.worth_it();
-    spins_ = yields_ = 0;
-    spun_ = false;
+    if (yields_ > 0) budget_.found_after(last_yield_);
+    begin_wait();
   }
   // Call after a round in which nothing moved. True if the caller should now call sleep() instead of trying again.
   bool pause();
@@ -50,6 +50,10 @@ class Waiter {
 
  private:
   static constexpr std::size_t kUsuallyPolled = 64;
+  void begin_wait() {
+    spins_ = yields_ = 0;
+    spun_ = false;
+  }
   bool spin_on();
 
   WaitPolicy policy_;
@@ -59,8 +63,9 @@ class Waiter {
   SpinRecord spin_record_;  // decides which waits spin if only short spins are left
   int spins_ = 0, yields_ = 0;
   bool spun_ = false;
-  bool core_is_wanted_ = false;  // the last wait that yielded has shown that another thread wants this core
-  Core::Time began_;             // when spinning began
+  std::chrono::nanoseconds last_yield_{};  // of the current wait, if yields_ > 0
+  bool core_is_wanted_ = false;            // the last wait that yielded has shown that another thread wants this core
+  Core::Time began_;                       // when spinning began
   std::vector<pollfd> polled_;
   std::vector<Bell*> bells_;  // bells of other groups, on which this thread also waits
 };

@@ -111,7 +111,7 @@ TEST(Waiter, LosesLittleTimeToThreadsThatCompute) {
 // A waiter whose thread has lost so much time to computing threads that it no longer yields.
 Waiter on_a_busy_core(Bell& bell) {
   Waiter waiter({milliseconds(1), 100}, bell, FakeCore(milliseconds(30)));
-  rounds_of_a_wait(waiter);
+  for (int wait = 0; wait < 2; wait++) rounds_of_a_wait(waiter);
   return waiter;
 }
 
@@ -151,23 +151,88 @@ TEST(Waiter, YieldsAgainSoonAfterThreadsThatComputedHaveEnded) {
   for (int wait = 0; wait < 1000; wait++) ASSERT_EQ(rounds_of_a_wait(waiter), 100) << wait;
 }
 
+// A wait that the waiter ends as soon as it has yielded once: a message has arrived.
+void wait_for_a_message(Waiter& waiter) {
+  ASSERT_FALSE(waiter.pause());
+  waiter.moved();
+}
+
+TEST(Waiter, LongYieldsAfterWhichNothingHasArrivedCostNothing) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 100}, bell, FakeCore(milliseconds(20)));
+  for (int wait = 0; wait < 1000; wait++) {
+    ASSERT_FALSE(waiter.pause()) << wait;
+    ASSERT_TRUE(waiter.pause()) << wait << ": it sleeps after a long yield";
+    waiter.sleep(milliseconds(0));
+  }
+  EXPECT_EQ(FakeCore::yields, 1000);
+}
+
+// Other processes take 4 ms of each core after each 4 ms of ranks that wait for messages of each other.
+TEST(Waiter, GoesOnYieldingWhileThatSavesMoreSleepsThanItCosts) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 100}, bell, FakeCore(microseconds(10)));
+  for (int slice = 0; slice < 1000; slice++) {
+    FakeCore::yield_takes = microseconds(10);
+    for (int message = 0; message < 400; message++) wait_for_a_message(waiter);
+    FakeCore::yield_takes = milliseconds(4);
+    wait_for_a_message(waiter);
+  }
+  EXPECT_EQ(FakeCore::yields, 401 * 1000);
+}
+
+TEST(Waiter, SleepsIfYieldsSaveFewerSleepsThanTheyCost) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 100}, bell, FakeCore(microseconds(10)));
+  int slept = 0;
+  for (int slice = 0; slice < 1000; slice++) {
+    FakeCore::yield_takes = microseconds(10);
+    for (int message = 0; message < 40; message++)
+      if (waiter.pause())
+        slept++, waiter.sleep(milliseconds(0));
+      else
+        waiter.moved();
+    FakeCore::yield_takes = milliseconds(4);
+    if (waiter.pause())
+      slept++, waiter.sleep(milliseconds(0));
+    else
+      waiter.moved();
+  }
+  EXPECT_GT(slept, 20'000);
+}
+
+// Returns how many of 1000 yields are made, one every `period`, if a message is found after each.
+int yields_made(YieldBudget& budget, milliseconds period) {
+  const int before = FakeCore::yields;
+  for (int k = 0; k < 1000; k++) {
+    FakeCore::time += period;
+    if (budget.allows_a_yield()) budget.found_after(budget.yield());
+  }
+  return FakeCore::yields - before;
+}
+
 TEST(YieldBudget, AllowsAFewLongYieldsASecond) {
   const FakeCore core(milliseconds(2));
   YieldBudget budget(milliseconds(1), core);
-  for (int k = 0; k < 1000; k++) {
-    FakeCore::time += milliseconds(500);
-    ASSERT_TRUE(budget.allows_a_yield()) << k;
-    budget.yield();
-  }
+  EXPECT_EQ(yields_made(budget, milliseconds(500)), 1000);
 }
 
 TEST(YieldBudget, DoesNotSaveMoreThanABurst) {
   const FakeCore core(milliseconds(4));
   YieldBudget budget(milliseconds(1), core);
   FakeCore::time += std::chrono::hours(1);
-  int yields = 0;
-  for (; yields < 10 && budget.allows_a_yield(); yields++) budget.yield();
-  EXPECT_EQ(yields, 3);
+  EXPECT_EQ(yields_made(budget, milliseconds(0)), 13);
+}
+
+// Threads compute in such yields too, so that they have not saved a sleep.
+TEST(YieldBudget, YieldsInWhichOthersComputeSaveNothing) {
+  const FakeCore core(milliseconds(30));
+  YieldBudget budget(milliseconds(5), core);
+  budget.found_after(budget.yield());
+  FakeCore::yield_takes = microseconds(200);
+  for (int k = 0; k < 2000; k++) budget.found_after(budget.yield());
+  FakeCore::yield_takes = milliseconds(30);
+  EXPECT_EQ(yields_made(budget, milliseconds(0)), 1);
 }
 
 TEST(Waiter, SleepsNoLongerThanTheLimit) {
