@@ -20,9 +20,10 @@ void each_piece(const run::Buffer& tensors, plan::Range range, std::uint32_t shi
   }
 }
 
-void copy_from(const run::Buffer& tensors, plan::Range range, std::uint32_t shift, std::byte* to) {
+void copy_from(const run::Buffer& tensors, plan::Range range, std::uint32_t shift, std::byte* to,
+               shm::SharedCopier& copier) {
   each_piece(tensors, range, shift,
-             [to](Bytes piece, std::uint64_t offset) { std::memcpy(to + offset, piece.data(), piece.size()); });
+             [&](Bytes piece, std::uint64_t offset) { copier.copy(to + offset, piece.data(), piece.size()); });
 }
 
 void copy_to(const run::Buffer& tensors, plan::Range range, std::uint32_t shift, const std::byte* from) {
@@ -114,10 +115,13 @@ bool StagedAllreduce::copy_in() {
 // For a list, also copies this rank's own chunk in, because its elements are not contiguous.
 void StagedAllreduce::copy_in_slab() {
   const std::uint32_t shift = load_.arithmetic->shift;
-  const plan::Range all = slab(copied_), own = is_list_ ? plan::Range{all.count, 0} : chunk(copied_, rank_);
+  const std::uint64_t begin = slab(copied_).begin;
   std::byte* const to = stage_.view().input(before_ + copied_);
-  copy_from(*load_.input, {all.begin, own.begin}, shift, to);
-  copy_from(*load_.input, {all.begin + own.end(), all.count - own.end()}, shift, to + (own.end() << shift));
+  for (std::size_t reader = 0; reader < size_; reader++) {
+    if (reader == rank_ && !is_list_) continue;
+    const plan::Range its = chunk(copied_, reader);
+    copy_from(*load_.input, {begin + its.begin, its.count}, shift, to + (its.begin << shift), copiers_[reader]);
+  }
   copied_++;
 }
 
@@ -160,7 +164,7 @@ void StagedAllreduce::make_chunk() {
         arithmetic, std::uint32_t(size_), [&](std::uint32_t k) { return sources[k] + offset; }, out + offset,
         partial_.data(), elems);
     if (load_.results()) load_.results()->apply(out + offset, elems);
-    if (!is_list_) std::memcpy(shown + offset, out + offset, elems << shift);
+    if (!is_list_) copiers_[rank_].copy(shown + offset, out + offset, elems << shift);
   }
   if (is_list_) copy_to(*load_.output, {begin, own.count}, shift, shown);
 }

@@ -19,6 +19,7 @@
 #include "ring/plan/plan.hpp"
 #include "ring/run/carrier.hpp"
 #include "ring/run/fold.hpp"
+#include "ring/shm/shared_copier.hpp"
 
 namespace anello::group {
 
@@ -77,6 +78,8 @@ class StagedAllreduce final : public run::Carrier {
   std::size_t rank_, size_;
   Posts& posts_;
   Stage stage_;
+  std::array<shm::SharedCopier, 8>
+      copiers_;  // of a chunk of inputs, by the rank that reads it; of results, of this rank
   std::vector<Peer> peers_;
   run::Load load_;
   bool met_ = false, slept_ = false, is_list_ = false;
