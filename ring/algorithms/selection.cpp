@@ -202,11 +202,12 @@ bool may_be_direct(Kind kind, const Facts& facts) {
 //   3 ranks:   64 KiB 20.9, 20.2    256 KiB  75,  67    1 MiB 343, 301    4 MiB 1384, 1242    16 MiB  6.7,  5.3 ms
 //   4 ranks:   16 KiB 13.7, 12.1     64 KiB  26,  22    1 MiB 359, 332    4 MiB 1470, 1341    16 MiB  7.5,  6.5 ms
 //   8 ranks:   16 KiB 29.5, 24.1     64 KiB  64,  51    1 MiB 946, 814    4 MiB 3781, 3274    16 MiB 23.7, 16.1 ms
-// 3 ranks with 32 KiB: 14.8, 19.1. In slabs of 128 KiB, then of 512 KiB: 8 ranks with 16 MiB take 20.2, 16.1 ms; 3
-// ranks with 4 MiB take 1242, 1539 us, because smaller slabs stay in the cache.
+// 3 ranks with 32 KiB: 14.8, 19.1; with 64 KiB on an AMD EPYC (family 25, model 17): 20.4, 19.3. In slabs of 128 KiB,
+// then of 512 KiB: 8 ranks with 16 MiB take 20.2, 16.1 ms; 3 ranks with 4 MiB take 1242, 1539 us, because smaller slabs
+// stay in the cache.
 std::uint32_t stage_slab(Kind kind, const Facts& facts, std::span<const TableRow> table) {
   constexpr int kFew = 4;
-  const std::uint64_t min_bytes = facts.world == 3 ? 128 * kKiB : 16 * kKiB;
+  const std::uint64_t min_bytes = facts.world == 3 ? 64 * kKiB : 16 * kKiB;
   const bool is_faster =
       kind == Kind::allreduce && facts.world >= 3 && facts.oversubscribed && facts.bytes >= min_bytes;
   if (!is_faster || !may_be_direct(kind, facts) || algorithm_of(table, facts)) return 0;

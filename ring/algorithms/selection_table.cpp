@@ -98,12 +98,20 @@ constexpr std::array kRules = {
          .measured = kSimulatedHosts},
 
     // Allreduce in all other cases. The rows after `ring` are for rank order.
-    Rule{.kinds = kAllreduce, .medium = Medium::memory, .world = {2, 2}, .max = 32 * kKiB,
-         .algorithm = Algorithm::one_shot, .reason = "two ranks, one exchange", .measured = kMemory},
+    // In us on an AMD EPYC (family 25, model 17), first one_shot, then two_shot. One core: 8 KiB 2.8, 5.0; 64 KiB 8.3,
+    // 9.1. Two cores: 2 KiB 0.51, 0.60; 4 KiB 0.84, 0.77; 8 KiB 1.4, 0.9; 32 KiB 5.1, 2.0. Two cores without a common
+    // cache: 2 KiB 1.6, 1.6; 4 KiB 2.7, 2.2; 8 KiB 4.9, 2.4; 32 KiB 17.7, 5.1.
+    Rule{.kinds = kAllreduce, .medium = Medium::memory, .cores = Cores::shared, .world = {2, 2}, .max = 64 * kKiB,
+         .algorithm = Algorithm::one_shot, .reason = "two ranks, one exchange", .measured = kMemoryOnEpyc},
+    Rule{.kinds = kAllreduce, .medium = Medium::memory, .world = {2, 2}, .max = 2 * kKiB,
+         .algorithm = Algorithm::one_shot, .reason = "two ranks, one exchange", .measured = kMemoryOnEpyc},
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .world = {2, 2},
-         .algorithm = Algorithm::two_shot, .reason = "two ranks, least copying", .measured = kMemory},
+         .algorithm = Algorithm::two_shot, .reason = "two ranks, least copying", .measured = kMemoryOnEpyc},
     Rule{.kinds = kAllreduce, .medium = Medium::tcp, .world = {2, 2}, .max = 256 * kKiB,
          .algorithm = Algorithm::one_shot, .reason = "two ranks, one exchange", .measured = kLoopback},
+    // 3 ranks in us, first by a star: 4 B 4.1, 2.5; 1 KiB 4.3, 2.9; 4 KiB 5.1, 4.3; 8 KiB 5.9, 6.1.
+    Rule{.kinds = kAllreduce, .medium = Medium::memory, .cores = Cores::shared, .world = {3, 3}, .max = 4 * kKiB,
+         .algorithm = Algorithm::one_shot, .reason = "few ranks, one message deep", .measured = kMemoryOnEpyc},
     Rule{.kinds = kAllreduce, .medium = Medium::memory, .cores = Cores::shared, .world = {4, 4}, .max = 2 * kKiB,
          .algorithm = Algorithm::one_shot, .reason = "few ranks, one message deep", .measured = kMemoryOnEpyc},
     // Neighbours that share a core exchange data that is still in its cache, and need not wait for another core. Mean

@@ -73,14 +73,22 @@ TEST(Choose, LargeWorldsKeepMessagesWorthwhile) {
 }
 
 TEST(Choose, MemoryIsNoNetwork) {
-  Facts facts{.world = 2, .memory = true, .bytes = 32 * kKiB, .elem_bytes = 4};
+  Facts facts{.world = 2, .memory = true, .bytes = 2 * kKiB, .elem_bytes = 4};
   EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
   facts.bytes += 4;
   EXPECT_EQ(choose(facts).algorithm, Algorithm::two_shot);
-  facts = {.world = 4, .oversubscribed = true, .memory = true, .bytes = 64 * kKiB, .elem_bytes = 4};
+  facts = {.world = 2, .oversubscribed = true, .memory = true, .bytes = 64 * kKiB, .elem_bytes = 4};
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
+  facts.world = 4;
   EXPECT_EQ(choose(facts).algorithm, Algorithm::star);
   facts.bytes = 2 * kKiB;
   EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
+  facts.world = 3;
+  facts.bytes = 4 * kKiB;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
+  facts.bytes += 4;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::star);
+  facts.world = 4;
   facts.bytes = 64 * kMiB;
   EXPECT_EQ(choose(facts).algorithm, Algorithm::ring);
   facts.world = 8;
@@ -191,7 +199,7 @@ TEST(Choose, PassesRoundHostsThatShareCores) {
 }
 
 TEST(StageSlab, IsForRanksThatShareCoresAndForNoNamedAlgorithm) {
-  const Facts facts{.world = 3, .oversubscribed = true, .memory = true, .bytes = 128 * kKiB};
+  const Facts facts{.world = 3, .oversubscribed = true, .memory = true, .bytes = 64 * kKiB};
   const auto with = [&](auto change) {
     Facts changed = facts;
     change(changed);
