@@ -78,8 +78,8 @@ class StagedAllreduce final : public run::Carrier {
   std::size_t rank_, size_;
   Posts& posts_;
   Stage stage_;
-  std::array<shm::SharedCopier, 8>
-      copiers_;  // of a chunk of inputs, by the rank that reads it; of results, of this rank
+  // Copy into the stage: a chunk of inputs with the copier of the rank that reads it, results with that of this rank.
+  std::array<shm::SharedCopier, 8> copiers_;
   std::vector<Peer> peers_;
   run::Load load_;
   bool met_ = false, slept_ = false, is_list_ = false;

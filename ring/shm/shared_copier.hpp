@@ -1,9 +1,9 @@
 // Copies bytes into memory from which another core will read them.
 //
-// These cores have mostly read the memory before, so their caches share its lines, and an ordinary store first takes
-// the line away from them. This is fast between cores with a common cache, and slow between other cores: on an AMD EPYC
+// The other core has mostly read this memory before, so its cache shares the lines, and an ordinary store first takes
+// the line away from it. This is fast if the cores have a common cache, and slow if they have none: on an AMD EPYC
 // (family 25, model 17) 9 GB/s and 2.3 GB/s. A non-temporal store writes past the caches and does not wait for the
-// line: 29 GB/s. But then the readers fetch the bytes from memory, with 10 GB/s instead of 37 GB/s if they have a
+// line: 29 GB/s. But then the reader fetches the bytes from memory, with 10 GB/s instead of 37 GB/s if there is a
 // common cache. So a copier measures ordinary stores from time to time, and takes non-temporal ones while these are
 // slow.
 #pragma once
