@@ -98,6 +98,7 @@ constexpr std::array kRules = {
          .measured = kSimulatedHosts},
 
     // Allreduce in all other cases. The rows after `ring` are for rank order.
+
     // In us on an AMD EPYC (family 25, model 17), first one_shot, then two_shot. One core: 8 KiB 2.8, 5.0; 64 KiB 8.3,
     // 9.1. Two cores: 2 KiB 0.51, 0.60; 4 KiB 0.84, 0.77; 8 KiB 1.4, 0.9; 32 KiB 5.1, 2.0. Two cores without a common
     // cache: 2 KiB 1.6, 1.6; 4 KiB 2.7, 2.2; 8 KiB 4.9, 2.4; 32 KiB 17.7, 5.1.

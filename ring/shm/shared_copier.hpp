@@ -21,8 +21,8 @@ class StoreChoice {
   bool non_temporal() const { return slow_ >= kEnoughSlow; }
 
  private:
-  // Ordinary stores are measured often enough to notice within 1 ms that they have become slow. While they are slow,
-  // they are measured so seldom that this takes less than 1 % of the time.
+  // Ordinary stores are measured often, so that about ten slow copies are enough to change. While they are slow, they
+  // are measured seldom, because each measurement is a slow copy.
   static constexpr int kCopiesPerMeasurement = 8, kCopiesPerTest = 256;
   static constexpr int kEnoughSlow = 3;  // one or two may be slow because another process took the core
 
