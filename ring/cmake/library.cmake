@@ -9,14 +9,17 @@ target_compile_options(anello_options INTERFACE -Wall -Wextra -Wshadow -Wno-miss
 # Without this option, g++ spends a tenth of its time collecting garbage, from the first 128 MB on.
 target_compile_options(anello_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=400000>)
 target_include_directories(anello_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/ring/include)
+# The sanitizers also check programs in C, which do not take the other options.
+add_library(anello_sanitizers INTERFACE)
+target_link_libraries(anello_options INTERFACE anello_sanitizers)
 if(ANELLO_SANITIZE)
   # The vptr check opens a pipe to find out whether memory can be read, so it fails in tests that use up all
   # descriptors.
   set(_sanitize -fsanitize=${ANELLO_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all
     # The code that Clang 14 puts before each function for the check `function` does not work with coroutines.
     $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
-  target_compile_options(anello_options INTERFACE ${_sanitize})
-  target_link_options(anello_options INTERFACE ${_sanitize})
+  target_compile_options(anello_sanitizers INTERFACE ${_sanitize})
+  target_link_options(anello_sanitizers INTERFACE ${_sanitize})
 endif()
 
 # If a room is one translation unit, its headers are read once and its templates are compiled once.
