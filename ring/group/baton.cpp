@@ -19,7 +19,9 @@ bool Baton::wait(Lock& lock, const Until& until) {
 
 bool Baton::wait_for(Lock& lock, std::chrono::milliseconds limit, const std::atomic<bool>& done) {
   waiting_++;
-  const bool is_done = changed_.wait_for(lock, limit, [&] { return done.load(std::memory_order_relaxed); });
+  watching_++;
+  const bool is_done = completed_.wait_for(lock, limit, [&] { return done.load(std::memory_order_relaxed); });
+  watching_--;
   waiting_--;
   leave();
   return is_done;

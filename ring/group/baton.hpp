@@ -49,7 +49,7 @@ class Baton {
 
   void release() {
     held_ = false;
-    announce();
+    if (wanted_ > 0) changed_.notify_all();
   }
 
   // Marks that a thread uses the owner without having the baton, so that wait_until_unused() waits for it. Construct
@@ -73,7 +73,8 @@ class Baton {
 
   // Call when an operation is done, so that the waiting threads check their condition again.
   void announce() {
-    if (waiting_ > 0) changed_.notify_all();
+    if (wanted_ > 0) changed_.notify_all();
+    if (watching_ > 0) completed_.notify_all();
   }
 
   // Blocks until `done`, for at most `limit`, without acquiring the baton. Returns `done`.
@@ -94,11 +95,13 @@ class Baton {
   }
 
   link::Bell& bell_;
-  int wanted_ = 0;                   // number of callers that wait for the baton; close() adds one permanently
-  std::atomic<int> closed_ = 0;      // 0 or 1
-  std::condition_variable changed_;  // callers wait for it
+  int wanted_ = 0;               // number of callers that wait for the baton; close() adds one permanently
+  std::atomic<int> closed_ = 0;  // 0 or 1
   bool held_ = false;
-  int waiting_ = 0;  // threads that wait for `changed_`, and instances of Use
+  std::condition_variable changed_;    // for callers that want the baton, and after close()
+  std::condition_variable completed_;  // for wait_for(): the progress thread releases the baton in each of its rounds
+  int watching_ = 0;                   // threads in wait_for()
+  int waiting_ = 0;                    // threads that wait for either of the two, and instances of Use
 };
 
 }  // namespace anello::group

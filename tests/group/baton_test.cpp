@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <thread>
 #include <vector>
@@ -129,6 +130,37 @@ TEST(Baton, WaitingWithALimitDoesNotTakeIt) {
   lock.lock();
   EXPECT_TRUE(shared.baton.wait_for(lock, milliseconds(10'000), shared.done));
   lock.unlock();
+  other.join();
+}
+
+// The progress thread releases the baton in each of its rounds. If each release woke the waiting thread, it would take
+// the core and the mutex from the progress thread.
+TEST(Baton, AThreadThatWaitsWithALimitIsNotWokenByEachRelease) {
+  constexpr int kRounds = 200;
+  Shared shared;
+  std::atomic<bool> waits = false;
+  std::thread other([&] {
+    const auto sleeps = [] {
+      rusage used{};
+      getrusage(RUSAGE_THREAD, &used);
+      return used.ru_nvcsw;
+    };
+    Baton::Lock lock(shared.mutex);
+    waits = true;
+    const long before = sleeps();
+    EXPECT_TRUE(shared.baton.wait_for(lock, milliseconds(60'000), shared.done));
+    EXPECT_LT(sleeps() - before, kRounds / 10);
+  });
+  while (!waits) std::this_thread::yield();
+  for (int round = 0; round < kRounds; round++) {
+    {
+      const Baton::Lock lock(shared.mutex);
+      EXPECT_TRUE(shared.baton.try_acquire());
+      shared.baton.release();
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  shared.finish();
   other.join();
 }
 
