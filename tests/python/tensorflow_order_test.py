@@ -112,6 +112,17 @@ def test_nothing_keeps_a_function_that_is_gone():
     assert graph() is None
 
 
+def test_one_node_waits_for_the_results_of_a_list():
+    """The thread that ends the operation wakes a thread of TensorFlow's for each node that waits."""
+    tensors = [tf.ones([k]) for k in range(1, 4)]
+    step = tf.function(lambda: [2 * each for each in hvd.grouped_allreduce(tensors, op=hvd.Sum)])
+    for each in step():
+        numpy.testing.assert_array_equal(each, [2 * hvd.size()] * len(each))
+    (node,) = [each for each in step.get_concrete_function().graph.get_operations() if each.type == "AnelloAllreduce"]
+    waiting = [reader for made in node.outputs for reader in made.consumers()]
+    assert len(waiting) == len(tensors) and len(set(waiting)) == 1
+
+
 def test_in_a_branch():
     step = tf.function(lambda value, reduces: tf.cond(reduces, lambda: hvd.allreduce(value, op=hvd.Sum), lambda: value))
     assert [float(step(1.0, tf.constant(reduces))) for reduces in (True, False)] == [hvd.size(), 1]
