@@ -1,24 +1,19 @@
 #include "ring/agenda/named_operation.hpp"
 
 #include <algorithm>
-#include <anello/memory.hpp>
 #include <cstring>
-#include <new>
 #include <numeric>
 #include <utility>
 
 #include "ring/agenda/elements.hpp"
 #include "ring/base/signature.hpp"
+#include "ring/base/text.hpp"
 #include "ring/group/arguments.hpp"
 
 namespace anello::agenda {
 namespace {
 
 namespace calls = group::calls;
-
-// Minimum size of a shared output; other ranks would copy smaller outputs anyway.
-constexpr std::size_t kSharedFromBytes = 64 << 10;
-constexpr std::align_val_t kAlignment{64};
 
 std::uint64_t sum(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t(0));
@@ -38,14 +33,8 @@ Sizes rows_of(const Agreed& agreed, std::size_t k) {
 
 }  // namespace
 
-OutputMemory::OutputMemory(std::size_t bytes)
-    : bytes_(bytes), data_(bytes >= kSharedFromBytes ? allocate(bytes) : ::operator new(bytes, kAlignment)) {}
-
-OutputMemory::~OutputMemory() {
-  if (bytes_ >= kSharedFromBytes)
-    deallocate(data_);
-  else
-    ::operator delete(data_, kAlignment);
+OutputMemory::OutputMemory(std::size_t bytes) : data_(::operator new(bytes, kAlignment, std::nothrow)) {
+  if (!data_) throw Error(ErrorCode::unsupported, text("there is no memory for a result of ", bytes, " bytes"));
 }
 
 NamedOperation::NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self)

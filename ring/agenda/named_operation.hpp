@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,17 +24,20 @@
 
 namespace anello::agenda {
 
-// Memory for outputs. If the memory is large, other ranks of the host can read it directly.
+// Memory for outputs. It is not memory from anello::allocate(): every operation would have to map its outputs anew on
+// all ranks, which takes up to 15 times as long as the copies, and a child made by fork() would share them with its
+// parent.
 class OutputMemory {
  public:
-  explicit OutputMemory(std::size_t bytes);  // throws Error{unsupported}, std::bad_alloc
-  ~OutputMemory();
+  explicit OutputMemory(std::size_t bytes);  // throws Error{unsupported}
+  ~OutputMemory() { ::operator delete(data_, kAlignment); }
   OutputMemory(const OutputMemory&) = delete;
   OutputMemory& operator=(const OutputMemory&) = delete;
   void* data() const { return data_; }
 
  private:
-  std::size_t bytes_;
+  static constexpr std::align_val_t kAlignment{64};
+
   void* data_;
 };
 

@@ -56,8 +56,10 @@ class Trial {
   explicit Trial(std::uint64_t seed) : random_(seed) {
     faulty_ = int(random_.below(kRanks));
     in_progress_thread_ = random_.percent(40);
-    const bool descriptor = random_.percent(25);
-    (descriptor ? plan_.descriptor : plan_.memory) = std::int64_t(random_.below(descriptor ? 4 : 150));
+    if (random_.percent(25))
+      (random_.percent(50) ? plan_.large_memory : plan_.descriptor) = std::int64_t(random_.below(4));
+    else
+      plan_.memory = std::int64_t(random_.below(150));
     const Verb verbs[] = {Verb::allreduce, Verb::reduce_scatter, Verb::allgather, Verb::broadcast, Verb::alltoall};
     for (std::uint64_t k = 0, count = 1 + random_.below(6); k < count; k++)
       asked_.push_back({.verb = verbs[random_.below(5)],

@@ -10,6 +10,7 @@
 
 #include "ring/base/text.hpp"
 #include "tests/agenda/schedulers.hpp"
+#include "tests/support/in_child.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello::agenda {
@@ -313,6 +314,24 @@ TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
                 HasSubstr("1048577 tensors; at most 1048576 are allowed"));
     EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {{tensor.data(), std::vector<std::uint64_t>(1025, 1)}}}),
                 HasSubstr("1025 dimensions; at most 1024 are allowed"));
+  });
+}
+
+// Data loaders are children made by fork(), and may write to the tensors that they inherit.
+TEST(Scheduler, AChildMadeByForkDoesNotShareLargeOutputs) {
+  run_agendas(2, [](World& world, Scheduler& scheduler) {
+    std::vector<float> mine(50'000, float(world.rank()));
+    const auto gathered = scheduler.submit({.verb = Verb::allgather, .name = "x", .inputs = {view_of(mine)}}, true);
+    wait(scheduler, gathered);
+    const Tensor made = gathered->outputs()[0].tensor();
+    const int status = in_child([&made] {
+      std::memset(made.data, 1, made.bytes());
+      return 0;
+    });
+    EXPECT_EQ(status, 0);
+    const std::vector<float> all = output<float>(*gathered);
+    EXPECT_THAT(std::span(all).first(50'000), testing::Each(0));
+    EXPECT_THAT(std::span(all).last(50'000), testing::Each(1));
   });
 }
 

@@ -115,6 +115,6 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   return error ? error : original(thread, attributes, body, argument);
 }
 
-void before_allocation() {
+void before_allocation(std::size_t) {
   if (failure_of(Call::allocation)) throw std::bad_alloc();
 }

@@ -48,10 +48,11 @@ void fail_allocations_of_others(int count) {
 
 }  // namespace anello::faults
 
-void before_allocation() {
+void before_allocation(std::size_t bytes) {
   using namespace anello::faults;
   if (!is_spared && failing_of_others > 0 && failing_of_others.fetch_sub(1) > 0) throw std::bad_alloc();
-  if (anello::faults::fails(anello::faults::state.plan.memory)) throw std::bad_alloc();
+  if (fails(state.plan.memory)) throw std::bad_alloc();
+  if (bytes >= kLargeBytes && fails(state.plan.large_memory)) throw std::bad_alloc();
 }
 
 // Replaces the C library's function, which dlsym(RTLD_NEXT) finds. So does the next function.

@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <new>
 
-// Called before each allocation, on the thread that allocates. Its exceptions leave operator new.
-void before_allocation();
+// Called before each allocation of so many bytes, on the thread that allocates. Its exceptions leave operator new.
+void before_allocation(std::size_t bytes);
 
 namespace anello::testing {
 
 inline void* allocated(std::size_t bytes, std::align_val_t alignment) {
-  before_allocation();
+  before_allocation(bytes);
   const std::size_t unit = std::size_t(alignment), least = std::max(bytes, std::size_t(1));
   const bool is_usual = unit <= alignof(std::max_align_t);
   void* const memory = is_usual ? std::malloc(least) : std::aligned_alloc(unit, (least + unit - 1) / unit * unit);

@@ -14,7 +14,7 @@ namespace {
 std::atomic<std::uint64_t> allocations = 0;
 }  // namespace
 
-void before_allocation() {
+void before_allocation(std::size_t) {
   allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
