@@ -123,6 +123,19 @@ def test_one_node_waits_for_the_results_of_a_list():
     assert len(waiting) == len(tensors) and len(set(waiting)) == 1
 
 
+def test_results_of_lists_are_named_after_them():
+    """Operations without a name are named after their tensors. The ranks make the lists in different orders."""
+
+    @tf.function
+    def step(value):
+        lists = {name: hvd.grouped_allreduce([value * factor, value], op=hvd.Sum, name=name)
+                 for name, factor in in_order([("a", 1.0), ("b", 10.0)])}
+        again = {name: hvd.allreduce(lists[name][0], op=hvd.Sum) for name in in_order(["a", "b"])}
+        return again["a"], again["b"]
+
+    numpy.testing.assert_array_equal(step(tf.ones([])), [hvd.size() ** 2, 10 * hvd.size() ** 2])
+
+
 def test_in_a_branch():
     step = tf.function(lambda value, reduces: tf.cond(reduces, lambda: hvd.allreduce(value, op=hvd.Sum), lambda: value))
     assert [float(step(1.0, tf.constant(reduces))) for reduces in (True, False)] == [hvd.size(), 1]
