@@ -1,19 +1,36 @@
 #include "ring/agenda/named_operation.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "ring/agenda/elements.hpp"
 #include "ring/base/signature.hpp"
-#include "ring/base/text.hpp"
 #include "ring/group/arguments.hpp"
 
 namespace anello::agenda {
 namespace {
 
 namespace calls = group::calls;
+
+constexpr std::size_t kHugePage = 2 << 20, kCacheLine = 64;
+
+// Its text is for the other ranks. Making it needs no memory.
+class NoMemory final : public std::bad_alloc {
+ public:
+  explicit NoMemory(std::size_t bytes) {
+    std::snprintf(text_.data(), text_.size(), "there is no memory for a tensor of %zu bytes", bytes);
+  }
+  const char* what() const noexcept override { return text_.data(); }
+
+ private:
+  std::array<char, 80> text_;
+};
 
 std::uint64_t sum(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t(0));
@@ -33,8 +50,12 @@ Sizes rows_of(const Agreed& agreed, std::size_t k) {
 
 }  // namespace
 
-OutputMemory::OutputMemory(std::size_t bytes) : data_(::operator new(bytes, kAlignment, std::nothrow)) {
-  if (!data_) throw Error(ErrorCode::unsupported, text("there is no memory for a result of ", bytes, " bytes"));
+// Large new memory costs more time for its pages than the data that moves there: 32 MiB take 17 ms in pages of 4 KiB,
+// and 2.7 ms in pages of 2 MiB. Without support for these, nothing changes.
+OutputMemory::OutputMemory(std::size_t bytes)
+    : alignment_{bytes >= kHugePage ? kHugePage : kCacheLine}, data_(::operator new(bytes, alignment_, std::nothrow)) {
+  if (!data_) throw NoMemory(bytes);
+  if (bytes >= kHugePage) madvise(data_, bytes, MADV_HUGEPAGE);
 }
 
 NamedOperation::NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self)

@@ -24,28 +24,26 @@
 
 namespace anello::agenda {
 
-// Memory for outputs. It is not memory from anello::allocate(): every operation would have to map its outputs anew on
-// all ranks, which takes up to 15 times as long as the copies, and a child made by fork() would share them with its
-// parent.
+// Memory for outputs, and for inputs that are not the program's. It is not memory from anello::allocate(): every
+// operation would have to map its outputs anew on all ranks, which takes up to 15 times as long as the copies, and a
+// child made by fork() would share them with its parent.
 class OutputMemory {
  public:
-  explicit OutputMemory(std::size_t bytes);  // throws Error{unsupported}
-  ~OutputMemory() { ::operator delete(data_, kAlignment); }
+  explicit OutputMemory(std::size_t bytes);  // throws std::bad_alloc
+  ~OutputMemory() { ::operator delete(data_, alignment_); }
   OutputMemory(const OutputMemory&) = delete;
   OutputMemory& operator=(const OutputMemory&) = delete;
   void* data() const { return data_; }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-
+  std::align_val_t alignment_;
   void* data_;
 };
 
 class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
  public:
   // Call before the operation is reported to other ranks. Allocates the outputs whose size this rank can compute alone.
-  // `on_device`: null for tensors in host memory. Throws std::bad_alloc or Error{unsupported} if there is not enough
-  // memory.
+  // `on_device`: null for tensors in host memory. Throws std::bad_alloc if there is not enough memory.
   NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self);
   // For a rank that takes part in other ranks' operation after it has called join(): makes its neutral contribution.
   NamedOperation(const Description& description, std::string key);

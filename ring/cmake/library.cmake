@@ -15,10 +15,10 @@ target_link_libraries(anello_options INTERFACE anello_sanitizers)
 if(ANELLO_SANITIZE)
   # The vptr check opens a pipe to find out whether memory can be read, so it fails in tests that use up all
   # descriptors.
-  set(_sanitize -fsanitize=${ANELLO_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all
+  set(_sanitize -fsanitize=${ANELLO_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(anello_sanitizers INTERFACE ${_sanitize}
     # The code that Clang 14 puts before each function for the check `function` does not work with coroutines.
-    $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
-  target_compile_options(anello_sanitizers INTERFACE ${_sanitize})
+    $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fno-sanitize=function>)
   target_link_options(anello_sanitizers INTERFACE ${_sanitize})
 endif()
 

@@ -98,10 +98,10 @@ class Baton {
   int wanted_ = 0;               // number of callers that wait for the baton; close() adds one permanently
   std::atomic<int> closed_ = 0;  // 0 or 1
   bool held_ = false;
-  std::condition_variable changed_;    // for callers that want the baton, and after close()
-  std::condition_variable completed_;  // for wait_for(): the progress thread releases the baton in each of its rounds
+  std::condition_variable changed_;    // for callers that want the baton, and for the two waits after close()
+  std::condition_variable completed_;  // for wait_for(), which each round of the progress thread must not wake
   int watching_ = 0;                   // threads in wait_for()
-  int waiting_ = 0;                    // threads that wait for either of the two, and instances of Use
+  int waiting_ = 0;                    // threads in any wait but wait_until_unused(), and instances of Use
 };
 
 }  // namespace anello::group

@@ -1,4 +1,4 @@
-// Three ranks submit random named operations. One rank lacks memory or a descriptor at a random place. Every rank must
+// Three ranks submit random named operations. One rank lacks memory at a random place. Every rank must
 // end with the right results, or with an error that names this rank.
 #include <thread>
 
@@ -56,10 +56,8 @@ class Trial {
   explicit Trial(std::uint64_t seed) : random_(seed) {
     faulty_ = int(random_.below(kRanks));
     in_progress_thread_ = random_.percent(40);
-    if (random_.percent(25))
-      (random_.percent(50) ? plan_.large_memory : plan_.descriptor) = std::int64_t(random_.below(4));
-    else
-      plan_.memory = std::int64_t(random_.below(150));
+    const bool large = random_.percent(25);
+    (large ? plan_.large_memory : plan_.memory) = std::int64_t(random_.below(large ? 4 : 150));
     const Verb verbs[] = {Verb::allreduce, Verb::reduce_scatter, Verb::allgather, Verb::broadcast, Verb::alltoall};
     for (std::uint64_t k = 0, count = 1 + random_.below(6); k < count; k++)
       asked_.push_back({.verb = verbs[random_.below(5)],

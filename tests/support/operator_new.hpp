@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <new>
 
-// Called before each allocation of so many bytes, on the thread that allocates. Its exceptions leave operator new.
+// Called before each allocation of `bytes` bytes, on the thread that allocates. Its exceptions leave operator new.
 void before_allocation(std::size_t bytes);
 
 namespace anello::testing {
