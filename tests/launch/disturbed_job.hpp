@@ -6,7 +6,10 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "ring/base/text.hpp"
 #include "tests/launch/launched.hpp"
@@ -93,8 +96,12 @@ class DisturbedJob {
     const bool same = now == last_ranks_ && has_the_state(now.world);  // all ranks have had the state for some time
     last_ranks_ = now;
     if (!same) return;
-    if (int(now.places.size()) <= std::max(how_.min, 2)) return resize(places_);
-    const int victim = now.places[random_() % now.places.size()];
+    // `anello status` shows a process that was killed with its rank until the next world, although another process may
+    // already have its place.
+    std::vector<int> unhurt = now.places;
+    std::erase_if(unhurt, [&](int place) { return hit_.contains({now.world, place}); });
+    if (int(unhurt.size()) <= std::max(how_.min, 2)) return resize(places_);
+    const int victim = unhurt[random_() % unhurt.size()];
     const int changes = how_.kills + how_.stops + how_.removals;
     const int event = int(random_() % unsigned(changes + how_.resizes + how_.cuts));
     if (event >= changes + how_.resizes) return note(site_.cut(unsigned(random_())));
@@ -121,6 +128,7 @@ class DisturbedJob {
     const pid_t pid = site_.process_at(launcher_, place);
     if (pid > 0) ::kill(pid, number);
     if (number == SIGSTOP) stopped_ = pid;
+    hit_.insert({last_ranks_.world, place});
     last_ranks_ = {};
   }
 
@@ -157,6 +165,7 @@ class DisturbedJob {
   Process& launcher_ = *started_;
   std::string name_, log_;
   Ranks last_ranks_;
+  std::set<std::pair<int, int>> hit_;  // the world and the place of each process that got a signal
   int places_ = how_.max;
   pid_t stopped_ = -1;
   int events_ = 0;
