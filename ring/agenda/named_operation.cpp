@@ -19,6 +19,8 @@ namespace {
 namespace calls = group::calls;
 
 constexpr std::size_t kHugePage = 2 << 20, kCacheLine = 64;
+// glibc's malloc() keeps smaller memory for the next call. Larger memory is new each time.
+constexpr std::size_t kAlwaysNew = 32 << 20;
 
 // Its text is for the other ranks. Making it needs no memory.
 class NoMemory final : public std::bad_alloc {
@@ -50,12 +52,12 @@ Sizes rows_of(const Agreed& agreed, std::size_t k) {
 
 }  // namespace
 
-// Large new memory costs more time for its pages than the data that moves there: 32 MiB take 17 ms in pages of 4 KiB,
-// and 2.7 ms in pages of 2 MiB. Without support for these, nothing changes.
+// New memory costs more time for its pages than the data that moves there: 32 MiB take 17 ms in pages of 4 KiB, and 2.7
+// ms in pages of 2 MiB. Without support for these, nothing changes.
 OutputMemory::OutputMemory(std::size_t bytes)
-    : alignment_{bytes >= kHugePage ? kHugePage : kCacheLine}, data_(::operator new(bytes, alignment_, std::nothrow)) {
+    : alignment_{bytes >= kAlwaysNew ? kHugePage : kCacheLine}, data_(::operator new(bytes, alignment_, std::nothrow)) {
   if (!data_) throw NoMemory(bytes);
-  if (bytes >= kHugePage) madvise(data_, bytes, MADV_HUGEPAGE);
+  if (bytes >= kAlwaysNew) madvise(data_, bytes, MADV_HUGEPAGE);
 }
 
 NamedOperation::NamedOperation(NamedCall request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self)

@@ -1,5 +1,5 @@
-// Three ranks submit random named operations. One rank lacks memory at a random place. Every rank must
-// end with the right results, or with an error that names this rank.
+// Three ranks submit random named operations. One rank lacks memory at a random place. Every rank must end with the
+// right results, or with an error that names this rank.
 #include <thread>
 
 #include "ring/base/text.hpp"

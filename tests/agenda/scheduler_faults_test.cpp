@@ -1,5 +1,5 @@
-// Named operations on a rank that has no memory left, or whose program makes a mistake of its own. The
-// operations end on all ranks, and no operation is mistaken for another.
+// Named operations on a rank that has no memory left, or whose program makes a mistake of its own. The operations end
+// on all ranks, and no operation is mistaken for another.
 #include <atomic>
 #include <thread>
 

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <cerrno>
@@ -55,17 +54,7 @@ void before_allocation(std::size_t bytes) {
   if (bytes >= kLargeBytes && fails(state.plan.large_memory)) throw std::bad_alloc();
 }
 
-// Replaces the C library's function, which dlsym(RTLD_NEXT) finds. So does the next function.
-extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
-  if (anello::faults::fails(anello::faults::state.plan.descriptor)) {
-    errno = EMFILE;
-    return -1;
-  }
-  using Function = int (*)(const char*, unsigned);
-  static const auto original = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "memfd_create"));
-  return original(name, flags);
-}
-
+// Replaces the C library's function, which dlsym(RTLD_NEXT) finds.
 extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* how, void* (*body)(void*), void* value) noexcept {
   if (anello::faults::fails(anello::faults::state.plan.thread)) return EAGAIN;
   using Function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

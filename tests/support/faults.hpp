@@ -1,6 +1,6 @@
-// Injects faults into this process: an allocation, a descriptor or a thread that fails when it is requested. In a test
-// that links this, operator new, memfd_create() and pthread_create() are replaced. They fail only on threads that have
-// called plan(), so ranks that are threads can have different faults.
+// Injects faults into this process: an allocation or a thread that fails when it is requested. In a test that links
+// this, operator new and pthread_create() are replaced. They fail only on threads that have called plan(), so ranks
+// that are threads can have different faults.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,6 @@ inline constexpr std::size_t kLargeBytes = 64 << 10;
 struct Plan {
   std::int64_t memory = -1;        // the allocation with this number, from 0 on, fails; negative: none
   std::int64_t large_memory = -1;  // likewise, the number of an allocation of at least kLargeBytes
-  std::int64_t descriptor = -1;    // likewise, the number of a new piece of shared memory
   std::int64_t thread = -1;        // likewise, the number of a new thread
   bool for_ever = false;           // all later requests fail too
 };
